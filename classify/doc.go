@@ -1,0 +1,28 @@
+// Package classify reads what a spatial request asks for and prices it before
+// it runs.
+//
+// # The model
+//
+// A request belongs to a family (the protocol it speaks), names an operation
+// of it, and carries inputs: features, vertices, raster cells, bytes. Its
+// estimate is
+//
+//	seconds = base + features*f + vertices*v + cells*c + bytes*b
+//
+// with the rates of the operation. The inputs come from the request in one
+// pass; what the request does not carry (rows inside a bbox, vertices per
+// feature) is assumed, and the estimate says so in its basis and by its low
+// confidence.
+//
+// # What always holds
+//
+//  1. The package is pure: no network, no clock, no log, no randomness.
+//  2. Estimating never fails. Input that cannot be read is priced as the
+//     dearest that it could be, never as cheap, and never expanded.
+//  3. A request is priced in every reading that an upstream may make of it
+//     (repeated keys, ';' as separator or as text, escaped slashes and dot
+//     segments); the dearest counts.
+//  4. A larger input never costs less: bbox, limit, image, zoom range, geometry.
+//  5. Work and memory are linear in the size of the input, whatever it holds.
+//  6. What is not known to be a read is a write.
+package classify

@@ -1,0 +1,35 @@
+package shed
+
+import "github.com/geoproxy/geoproxy/classify"
+
+// Refusal is all that the answer to a refused request is made of. The same
+// refusal has the same bytes.
+type Refusal struct {
+	Reason Reason
+	Status int
+	// Wait is the whole seconds of Retry-After, 1 to 3600; 0 where waiting
+	// cannot help.
+	Wait int
+
+	Family, Op string
+	Class      classify.Class
+	Native     classify.Native
+	Format     string
+
+	// Seconds is the estimate; Basis its basis in words. Zero and empty where
+	// they are not to be disclosed, or nothing was estimated.
+	Seconds float64
+	Basis   string
+	// Limit is what was passed; its zero value is none.
+	Limit Limit
+	// Detail adds what is wrong with a request that cannot be read.
+	Detail string
+}
+
+// Limit names a limit, its value, and what the request has of it.
+type Limit struct {
+	Name  string
+	Value float64
+	Unit  string
+	Yours float64
+}
