@@ -1,5 +1,7 @@
 package shed
 
+import "net/http"
+
 // Reason says why a request was not simply forwarded: the value of
 // Geoproxy-Reason and a metric label.
 type Reason string
@@ -18,3 +20,34 @@ const (
 	NoRoute     Reason = "no-route"    // no route matches
 	BadRequest  Reason = "bad-request" // the request cannot be read in one way only, or passes a limit
 )
+
+// Reasons lists every reason, in the order of their declaration.
+func Reasons() []Reason {
+	return []Reason{Rate, NeverFits, Concurrency, Deadline, OverBudget, Dependency, Upstream, Blocked, Draining, NoRoute, BadRequest}
+}
+
+// Status is the reason's status in the wire contract. Two reasons have others
+// beside it, which whoever refuses chooses: a tenant whose own share of a gate
+// or line is full gets 429, not 503, and a request that passes a limit may get
+// 413, 414 or 431, not 400.
+func (r Reason) Status() int {
+	switch r {
+	case Rate:
+		return http.StatusTooManyRequests
+	case NeverFits, OverBudget:
+		return http.StatusUnprocessableEntity
+	case Concurrency, Dependency, Draining:
+		return http.StatusServiceUnavailable
+	case Deadline:
+		return http.StatusGatewayTimeout
+	case Upstream:
+		return http.StatusBadGateway
+	case Blocked:
+		return http.StatusForbidden
+	case NoRoute:
+		return http.StatusNotFound
+	case BadRequest:
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}

@@ -6,6 +6,8 @@ import "github.com/geoproxy/geoproxy/classify"
 // refusal has the same bytes.
 type Refusal struct {
 	Reason Reason
+	// Status is the answer's, after BodyConfig.StatusFor. 0 stands for the
+	// reason's own.
 	Status int
 	// Wait is the whole seconds of Retry-After, 1 to 3600; 0 where waiting
 	// cannot help.
@@ -20,9 +22,12 @@ type Refusal struct {
 	// they are not to be disclosed, or nothing was estimated.
 	Seconds float64
 	Basis   string
+	// Low marks an estimate whose inputs were assumed.
+	Low bool
 	// Limit is what was passed; its zero value is none.
 	Limit Limit
-	// Detail adds what is wrong with a request that cannot be read.
+	// Detail adds what is wrong with a request that cannot be read. It must
+	// not quote what the request may hold of secrets.
 	Detail string
 }
 
@@ -30,6 +35,6 @@ type Refusal struct {
 type Limit struct {
 	Name  string
 	Value float64
-	Unit  string
+	Unit  string // "s" where it is seconds of the estimate
 	Yours float64
 }
