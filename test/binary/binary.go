@@ -32,7 +32,7 @@ func Main(m *testing.M) int {
 }
 
 // Path gives the binary that Main built.
-func Path(t testing.TB) string {
+func Path(t *testing.T) string {
 	t.Helper()
 	if path == "" {
 		t.Fatal("the package's TestMain does not call binary.Main")
@@ -42,7 +42,7 @@ func Path(t testing.TB) string {
 
 // Plain builds the binary without the race detector, for tests that measure
 // memory or speed.
-func Plain(t testing.TB) string {
+func Plain(t *testing.T) string {
 	t.Helper()
 	plain := filepath.Join(t.TempDir(), "geoproxy")
 	if err := build(plain); err != nil {

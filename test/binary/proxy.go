@@ -35,7 +35,7 @@ type Proxy struct {
 // Start runs a binary with a config of its own ports and data folder added, and
 // waits until it is ready. It is stopped when the test ends; a data race that
 // it reported, or an exit status other than 0, fails the test.
-func Start(t testing.TB, binary, config string) *Proxy {
+func Start(t *testing.T, binary, config string) *Proxy {
 	t.Helper()
 	dir := t.TempDir()
 	ports := freePorts(t, 3)
@@ -69,7 +69,7 @@ func Start(t testing.TB, binary, config string) *Proxy {
 }
 
 // Write replaces the config file in one step, as an editor or a ConfigMap does.
-func (p *Proxy) Write(t testing.TB, config string) {
+func (p *Proxy) Write(t *testing.T, config string) {
 	t.Helper()
 	next := p.file + ".next"
 	if err := os.WriteFile(next, []byte(p.fixed+config), 0o600); err != nil {
@@ -81,7 +81,7 @@ func (p *Proxy) Write(t testing.TB, config string) {
 }
 
 // Signal sends a signal to the process.
-func (p *Proxy) Signal(t testing.TB, signal os.Signal) {
+func (p *Proxy) Signal(t *testing.T, signal os.Signal) {
 	t.Helper()
 	if err := p.process.Process.Signal(signal); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func (p *Proxy) Signal(t testing.TB, signal os.Signal) {
 
 // Stop ends the process with SIGTERM and waits for it. Stopping again does
 // nothing.
-func (p *Proxy) Stop(t testing.TB) {
+func (p *Proxy) Stop(t *testing.T) {
 	t.Helper()
 	_ = p.process.Process.Signal(syscall.SIGTERM) // it may have ended already
 	select {
@@ -117,7 +117,7 @@ func (p *Proxy) Log() string { return p.log.String() }
 
 // Eventually waits until something holds, and fails the test if it does not
 // within 30 seconds or the process ends.
-func (p *Proxy) Eventually(t testing.TB, what string, holds func() bool) {
+func (p *Proxy) Eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -135,7 +135,7 @@ func (p *Proxy) Eventually(t testing.TB, what string, holds func() bool) {
 
 // Metric gives the sum of a metric's samples whose labels contain all of the
 // given `name="value"` texts; 0 where there is none.
-func (p *Proxy) Metric(t testing.TB, name string, labels ...string) float64 {
+func (p *Proxy) Metric(t *testing.T, name string, labels ...string) float64 {
 	t.Helper()
 	answer, err := http.Get(p.Health + "/metrics")
 	if err != nil {
@@ -171,7 +171,7 @@ lines:
 }
 
 // Memory is the resident memory of the process in bytes, as Linux counts it.
-func (p *Proxy) Memory(t testing.TB) int64 {
+func (p *Proxy) Memory(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
 	if err != nil {
@@ -202,7 +202,7 @@ func (p *Proxy) get(path string) int {
 
 // freePorts gives loopback addresses on which nobody listens. All are held
 // until the last is found, so that they differ.
-func freePorts(t testing.TB, n int) []string {
+func freePorts(t *testing.T, n int) []string {
 	t.Helper()
 	addresses := make([]string, n)
 	for i := range addresses {

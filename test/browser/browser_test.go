@@ -7,13 +7,18 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/geoproxy/geoproxy/test/binary"
 )
+
+func TestMain(m *testing.M) { os.Exit(binary.Main(m)) }
 
 // chromium gives a context of a fresh browser with a fresh profile. A machine
 // without Chromium fails the test: `make setup` installs it.

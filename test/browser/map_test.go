@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -13,12 +14,15 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/geoproxy/geoproxy/test/binary"
 )
 
 func TestMapLibreDrawsThroughTheProxy(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(tileServer))
 	t.Cleanup(upstream.Close)
-	page := pageOrigin(t) + "/map.html?proxy=" + url.QueryEscape(upstream.URL)
+	proxy := binary.Start(t, binary.Path(t), fmt.Sprintf("upstream: %s\n", upstream.URL))
+	page := pageOrigin(t) + "/map.html?proxy=" + url.QueryEscape(proxy.URL)
 
 	ctx := chromium(t)
 	if err := chromedp.Do(ctx, chromedp.Navigate(page)); err != nil {
