@@ -1,0 +1,238 @@
+// Package buckettest is the suite that every implementation of
+// [ratelimit.Buckets] passes. It runs on the real clock, because a store has
+// its own: the limits in it refill so slowly that a minute changes no whole
+// thousandth, or the test allows for what refilled.
+package buckettest
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/geoproxy/geoproxy/ratelimit"
+)
+
+// slow refills a thousandth every hour.
+var slow = ratelimit.Limit{Tokens: 1, Every: time.Hour, Burst: 10_000}
+
+// Run runs the suite. Each call of open gives buckets of which none is in use.
+func Run(t *testing.T, open func(t *testing.T) ratelimit.Buckets) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, b ratelimit.Buckets)
+	}{
+		{"an unknown key is a full bucket", unknownKeyIsFull},
+		{"the burst and no more", burstAndNoMore},
+		{"keys do not share", keysDoNotShare},
+		{"all draws or none", allOrNone},
+		{"the draw that decides is named", decidingDraw},
+		{"two draws of one bucket add up", sameBucketTwice},
+		{"a cost above the burst never fits", neverFits},
+		{"a refund restores", refundRestores},
+		{"a refund never fills past the burst", refundNeverOverfills},
+		{"waiters are due in the order in which they asked", waitersInOrder},
+		{"who cannot be due in time is refused and debited nothing", refusedDebitsNothing},
+		{"a cost of a few thousandths", smallCosts},
+		{"a changed limit keeps the used share", changedLimit},
+		{"concurrent callers get the burst together", concurrent},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+	}
+}
+
+func key(subject string) ratelimit.Key { return ratelimit.Key{Policy: "route/rate", Subject: subject} }
+
+func draw(subject string, limit ratelimit.Limit, cost ratelimit.Milli) []ratelimit.Draw {
+	return []ratelimit.Draw{{Key: key(subject), Limit: limit, Cost: cost}}
+}
+
+func reserve(t *testing.T, b ratelimit.Buckets, wait time.Duration, draws []ratelimit.Draw) ratelimit.Grant {
+	t.Helper()
+	// An answer may take a quarter of wait; who does not want to wait still
+	// wants an answer.
+	g, err := b.Reserve(t.Context(), draws, wait)
+	if err != nil {
+		t.Fatalf("Reserve(%v): %v", draws, err)
+	}
+	return g
+}
+
+func granted(t *testing.T, g ratelimit.Grant, left ratelimit.Milli) {
+	t.Helper()
+	if !g.OK || g.Wait != 0 || g.Never || g.Left != left {
+		t.Fatalf("got %+v, want granted at once with %d left", g, left)
+	}
+}
+
+func refused(t *testing.T, g ratelimit.Grant) {
+	t.Helper()
+	if g.OK {
+		t.Fatalf("got %+v, want refused", g)
+	}
+}
+
+// soon is the wait of those who do not mean to: long enough that an answer over
+// a network still counts, far too short for anything to refill.
+const soon = time.Second
+
+func unknownKeyIsFull(t *testing.T, b ratelimit.Buckets) {
+	g := reserve(t, b, soon, draw("a", slow, 10_000))
+	granted(t, g, 0)
+	if want := 10_000 * time.Hour; g.Reset < want-time.Minute || g.Reset > want {
+		t.Errorf("Reset is %v, want %v", g.Reset, want)
+	}
+}
+
+func burstAndNoMore(t *testing.T, b ratelimit.Buckets) {
+	for left := ratelimit.Milli(9000); left >= 0; left -= 1000 {
+		granted(t, reserve(t, b, soon, draw("a", slow, 1000)), left)
+	}
+	g := reserve(t, b, soon, draw("a", slow, 1000))
+	refused(t, g)
+	if want := 1000 * time.Hour; g.Never || g.Left != 0 || g.Wait < want-time.Minute || g.Wait > want {
+		t.Errorf("got %+v, want a wait of %v and nothing left", g, want)
+	}
+}
+
+func keysDoNotShare(t *testing.T, b ratelimit.Buckets) {
+	granted(t, reserve(t, b, soon, draw("a", slow, 10_000)), 0)
+	granted(t, reserve(t, b, soon, draw("b", slow, 1000)), 9000)
+	other := draw("a", slow, 1000)
+	other[0].Key.Policy = "route/other"
+	granted(t, reserve(t, b, soon, other), 9000)
+}
+
+func allOrNone(t *testing.T, b ratelimit.Buckets) {
+	granted(t, reserve(t, b, soon, draw("empty", slow, 10_000)), 0)
+	for _, order := range [][2]string{{"full", "empty"}, {"empty", "full"}} {
+		g := reserve(t, b, soon, append(draw(order[0], slow, 1000), draw(order[1], slow, 1000)...))
+		refused(t, g)
+		if order[g.Draw] != "empty" {
+			t.Errorf("draw %d of %v refused, want the empty one", g.Draw, order)
+		}
+	}
+	granted(t, reserve(t, b, soon, draw("full", slow, 1000)), 9000)
+}
+
+func decidingDraw(t *testing.T, b ratelimit.Buckets) {
+	granted(t, reserve(t, b, soon, draw("b", slow, 5000)), 5000)
+	g := reserve(t, b, soon, append(draw("a", slow, 1000), draw("b", slow, 1000)...))
+	granted(t, g, 4000)
+	if g.Draw != 1 {
+		t.Errorf("draw %d decided, want 1: it has the least left", g.Draw)
+	}
+	fast := ratelimit.Limit{Tokens: 1000, Every: time.Minute, Burst: 1000}
+	granted(t, reserve(t, b, soon, draw("c", fast, 1000)), 0)
+	g = reserve(t, b, time.Hour, append(draw("c", fast, 1000), draw("b", slow, 1000)...))
+	if !g.OK || g.Draw != 0 || g.Wait <= 50*time.Second || g.Wait > time.Minute {
+		t.Errorf("got %+v, want a wait of a minute for draw 0", g)
+	}
+}
+
+func sameBucketTwice(t *testing.T, b ratelimit.Buckets) {
+	g := reserve(t, b, soon, append(draw("a", slow, 6000), draw("a", slow, 5000)...))
+	refused(t, g)
+	granted(t, reserve(t, b, soon, append(draw("a", slow, 6000), draw("a", slow, 4000)...)), 0)
+}
+
+func neverFits(t *testing.T, b ratelimit.Buckets) {
+	g := reserve(t, b, time.Hour, draw("a", slow, 10_001))
+	refused(t, g)
+	if !g.Never || g.Wait != 0 {
+		t.Errorf("got %+v, want never, and no wait", g)
+	}
+	granted(t, reserve(t, b, soon, draw("a", slow, 10_000)), 0)
+}
+
+func refundRestores(t *testing.T, b ratelimit.Buckets) {
+	granted(t, reserve(t, b, soon, draw("a", slow, 3000)), 7000)
+	taken := append(draw("a", slow, 2001), draw("b", slow, 5)...)
+	granted(t, reserve(t, b, soon, taken), 4999)
+	b.Refund(taken)
+	granted(t, reserve(t, b, soon, draw("a", slow, 1)), 6999)
+	granted(t, reserve(t, b, soon, draw("b", slow, 1)), 9999)
+}
+
+func refundNeverOverfills(t *testing.T, b ratelimit.Buckets) {
+	granted(t, reserve(t, b, soon, draw("a", slow, 3000)), 7000)
+	b.Refund(draw("a", slow, 5000))
+	granted(t, reserve(t, b, soon, draw("a", slow, 10_000)), 0)
+	b.Refund(draw("never drawn from", slow, 5000))
+	granted(t, reserve(t, b, soon, draw("never drawn from", slow, 10_000)), 0)
+}
+
+func waitersInOrder(t *testing.T, b ratelimit.Buckets) {
+	limit := ratelimit.Limit{Tokens: 1000, Every: time.Minute, Burst: 2000}
+	start := time.Now()
+	for i := range 20 {
+		g := reserve(t, b, time.Hour, draw("a", limit, 1000))
+		due := time.Duration(max(0, i-1)) * time.Minute
+		early := due - g.Wait // by what has passed since the first call
+		if !g.OK || early < 0 && due > 0 || early > time.Since(start)+time.Millisecond {
+			t.Fatalf("caller %d: %+v, want due at %v", i, g, due)
+		}
+	}
+}
+
+func refusedDebitsNothing(t *testing.T, b ratelimit.Buckets) {
+	limit := ratelimit.Limit{Tokens: 1000, Every: time.Minute, Burst: 1000}
+	granted(t, reserve(t, b, soon, draw("a", limit, 1000)), 0)
+	for range 5 {
+		g := reserve(t, b, 30*time.Second, draw("a", limit, 1000))
+		refused(t, g)
+		if g.Wait <= 50*time.Second || g.Wait > time.Minute {
+			t.Fatalf("got %+v, want a minute: refusals take nothing", g)
+		}
+	}
+}
+
+func smallCosts(t *testing.T, b ratelimit.Buckets) {
+	for i := range ratelimit.Milli(20) {
+		granted(t, reserve(t, b, soon, draw("a", slow, 7)), 10_000-7*(i+1))
+	}
+}
+
+func changedLimit(t *testing.T, b ratelimit.Buckets) {
+	granted(t, reserve(t, b, soon, draw("a", slow, 4000)), 6000)
+	wider := ratelimit.Limit{Tokens: 3, Every: time.Hour, Burst: 100_000}
+	// 60 % of it are left. A conversion may lose what refills in an instant.
+	g := reserve(t, b, soon, draw("a", wider, 1000))
+	if !g.OK || g.Left < 58_999 || g.Left > 59_000 {
+		t.Fatalf("got %+v, want 59000 left", g)
+	}
+	g = reserve(t, b, soon, draw("a", slow, 1))
+	if !g.OK || g.Left < 5898 || g.Left > 5899 {
+		t.Fatalf("got %+v, want 5899 left", g)
+	}
+}
+
+func concurrent(t *testing.T, b ratelimit.Buckets) {
+	const callers = 40
+	var ok atomic.Int64
+	var wg sync.WaitGroup
+	for i := range callers {
+		// Pairs of draws in both orders: locking them as they come would end
+		// in callers that wait for each other.
+		draws := append(draw("x", slow, 500), draw("y", slow, 500)...)
+		if i%2 == 1 {
+			draws[0], draws[1] = draws[1], draws[0]
+		}
+		draws = append(draws, draw(fmt.Sprint("own", i), slow, 1)...)
+		wg.Go(func() {
+			g, err := b.Reserve(t.Context(), draws, soon)
+			if err != nil {
+				t.Errorf("Reserve: %v", err)
+			}
+			if g.OK {
+				ok.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if ok.Load() != 20 {
+		t.Errorf("%d of %d got 500 of 10000, want 20", ok.Load(), callers)
+	}
+}
