@@ -1,0 +1,222 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Bounds of one file, aliases followed. A config of a thousand routes stays
+// below a tenth of them. Depth needs no bound: what is read is as deep as the
+// structs are.
+const (
+	maxValues   = 200_000
+	maxFindings = 100
+	maxKey      = 256 // bytes
+)
+
+// decoder reads a tree of YAML nodes into a struct and notes every mistake.
+type decoder struct {
+	env      func(string) (string, bool)
+	found    []Finding
+	places   places
+	values   int
+	expanded int
+}
+
+// textual is a struct that may also be written as one scalar.
+type textual = encoding.TextUnmarshaler
+
+func (d *decoder) mistake(n *yaml.Node, path, format string, args ...any) {
+	if len(d.found) < maxFindings {
+		d.found = append(d.found, Finding{Line: n.Line, Column: n.Column, Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// value reads n into v. It is where aliases end, and where all is bounded.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, unit, path string) {
+	at := n
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if d.values++; d.values >= maxValues {
+		if d.values == maxValues {
+			d.mistake(at, "", "more than %d values once its aliases are followed", maxValues)
+		}
+		return
+	}
+	d.places[path] = place{at.Line, at.Column}
+	if n.Style&yaml.TaggedStyle != 0 {
+		d.mistake(n, path, "tags such as %s are not read", n.Tag)
+		return
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		d.mistake(at, path, "has no value: write one, or leave the key out")
+		return
+	}
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		d.mapping(n, v, path)
+	case yaml.SequenceNode:
+		d.sequence(n, v, unit, path)
+	case yaml.ScalarNode:
+		d.scalar(n, v, unit, path)
+	default:
+		d.mistake(at, path, "cannot be read")
+	}
+}
+
+func (d *decoder) sequence(n *yaml.Node, v reflect.Value, unit, path string) {
+	if v.Kind() != reflect.Slice {
+		d.mistake(n, path, "must be %s, not a list", wanted(v.Type(), unit))
+		return
+	}
+	list := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, item := range n.Content {
+		d.value(item, list.Index(i), unit, path+"["+strconv.Itoa(i)+"]")
+	}
+	v.Set(list)
+}
+
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
+	switch v.Kind() {
+	case reflect.Struct:
+		fields := fieldsOf(v.Type(), nil)
+		d.pairs(n, path, func(key, value *yaml.Node, at string) {
+			for _, f := range fields {
+				if f.name == key.Value {
+					d.value(value, v.FieldByIndex(f.index), f.unit, at)
+					return
+				}
+			}
+			message := "unknown key"
+			names := make([]string, len(fields))
+			for i, f := range fields {
+				names[i] = f.name
+			}
+			if near := suggest(key.Value, names); near != "" {
+				message += fmt.Sprintf("; did you mean %q?", near)
+			}
+			d.mistake(key, at, "%s", message)
+		})
+	case reflect.Map:
+		all := reflect.MakeMapWithSize(v.Type(), len(n.Content)/2)
+		d.pairs(n, path, func(key, value *yaml.Node, at string) {
+			item := reflect.New(v.Type().Elem()).Elem()
+			d.value(value, item, "", at)
+			all.SetMapIndex(reflect.ValueOf(key.Value), item)
+		})
+		v.Set(all)
+	default:
+		d.mistake(n, path, "must be %s, not a mapping", wanted(v.Type(), ""))
+	}
+}
+
+// pairs calls each for every key of n that can be one, and its value. Keys are
+// not expanded.
+func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.Node, path string)) {
+	seen := make(map[string]int, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		switch {
+		case key.Kind == yaml.ScalarNode && key.Tag == "!!merge":
+			d.mistake(key, path, "merge keys are not read: give the alias as a whole value")
+			continue
+		case key.Kind != yaml.ScalarNode || key.Tag == "!!null" || key.Value == "":
+			d.mistake(key, path, "a key must be text")
+			continue
+		case len(key.Value) > maxKey:
+			d.mistake(key, path, "a key longer than %d bytes", maxKey)
+			continue
+		}
+		at := key.Value
+		if path != "" {
+			at = path + "." + key.Value
+		}
+		if line, again := seen[key.Value]; again {
+			d.mistake(key, at, "duplicate key: it stands in line %d already", line)
+			continue
+		}
+		seen[key.Value] = key.Line
+		each(key, n.Content[i+1], at)
+		if n.Content[i+1].Kind != yaml.ScalarNode {
+			// What is wrong with a mapping as a whole is often its name.
+			d.places[at] = place{key.Line, key.Column}
+		}
+	}
+}
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, unit, path string) {
+	t := text{value: n.Value, quoted: n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0}
+	value, err := expand(n.Value, d.env)
+	if err != nil {
+		d.mistake(n, path, "%s", err)
+		return
+	}
+	if value != n.Value {
+		// What a variable holds has no kind of its own: the field decides.
+		t = text{value: value}
+		if d.expanded += len(value); d.expanded > maxExpanded {
+			if d.expanded-len(value) <= maxExpanded {
+				d.mistake(n, path, "%s", errExpanded)
+			}
+			return
+		}
+	}
+	if shorthand, ok := v.Addr().Interface().(textual); ok {
+		if err := shorthand.UnmarshalText([]byte(t.value)); err != nil {
+			d.mistake(n, path, "%s", err)
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Slice: // one value stands for a list of it
+		list := reflect.MakeSlice(v.Type(), 1, 1)
+		d.scalar(n, list.Index(0), unit, path)
+		v.Set(list)
+		return
+	case reflect.Struct, reflect.Map:
+		d.mistake(n, path, "must be %s", wanted(v.Type(), unit))
+		return
+	case reflect.String:
+		if !t.quoted && n.Tag == "!!bool" {
+			d.mistake(n, path, "must be text; quote it if %s is meant", n.Value)
+			return
+		}
+	}
+	if err := t.set(v, unit); err != nil {
+		d.mistake(n, path, "%s", err)
+	}
+}
+
+// field is a key of a struct.
+type field struct {
+	name, unit string
+	index      []int
+}
+
+// fieldsOf lists the keys of t and of what is inline in it.
+func fieldsOf(t reflect.Type, index []int) []field {
+	var all []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, _ := f.Tag.Lookup("yaml")
+		name, option, _ := strings.Cut(tag, ",")
+		at := append(append([]int(nil), index...), i)
+		switch {
+		case option == "inline":
+			all = append(all, fieldsOf(f.Type, at)...)
+		case name != "" && name != "-":
+			all = append(all, field{name, f.Tag.Get("unit"), at})
+		}
+	}
+	return all
+}

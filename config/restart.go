@@ -1,0 +1,35 @@
+package config
+
+// NeedsRestart lists the keys that differ between two configs and that a
+// running process cannot take over.
+func NeedsRestart(running, next *File) []string {
+	var changed []string
+	for _, k := range []struct{ key, running, next string }{
+		{"listen", running.Listen, next.Listen},
+		{"health", running.Health, next.Health},
+		{"admin", running.Admin, next.Admin},
+		{"data_dir", running.DataDir, next.DataDir},
+		{"secret", running.Secret, next.Secret},
+	} {
+		if k.running != k.next {
+			changed = append(changed, k.key)
+		}
+	}
+	return changed
+}
+
+// refuse gives the mistake of each change of next that needs a restart.
+func refuse(running, next *File) error {
+	var mistakes MistakesError
+	for _, key := range NeedsRestart(running, next) {
+		at := next.source.places.find(key)
+		mistakes = append(mistakes, Finding{
+			File: next.source.path, Line: at.line, Column: at.column, Path: key,
+			Message: "was changed: that needs a restart; the running config stays",
+		})
+	}
+	if len(mistakes) > 0 {
+		return mistakes
+	}
+	return nil
+}
