@@ -60,12 +60,11 @@ routes:
 	random := rand.New(rand.NewPCG(seed, 0))
 	for i := range reloads {
 		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
-		switch {
-		case i%10 == 9: // a file that must leave everything as it is
-			proxy.Write(t, config(most, time.Second)+"nonsense: true\n")
-		default:
-			proxy.Write(t, config(1+random.IntN(most), time.Duration(1+random.IntN(1000))*time.Millisecond))
+		next := config(1+random.IntN(most), time.Duration(1+random.IntN(1000))*time.Millisecond)
+		if i%10 == 9 {
+			next += "nonsense: true\n" // a file that must leave everything as it is
 		}
+		proxy.Write(t, next)
 		proxy.Signal(t, syscall.SIGHUP)
 	}
 	stop.Store(true)
