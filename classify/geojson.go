@@ -1,0 +1,579 @@
+package classify
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// maxBrackets is how deep brackets may nest. The deepest GeoJSON has about a dozen
+// levels; 64 of them fit into one word, a bit each.
+const maxBrackets = 64
+
+// maxTexts is how many levels of text inside of text are read: a JSON document
+// in a string of a JSON document in a string.
+const maxTexts = 2
+
+// minText is the shortest string that can hold a vertex: "TIN(1 2)".
+const minText = 8
+
+const recordSeparator = 0x1e
+
+// CountGeoJSON counts the geometry of a JSON text: a document, several in a row
+// (lines of NDJSON, or a text sequence of RFC 8142), or the beginning of one. A
+// byte order mark is passed over.
+//
+// What counts:
+//
+//   - A vertex is an array whose first element is a number, anywhere inside of
+//     an array that is the value of a member "coordinates". RFC 7946 calls it a
+//     position; [1,2,3] is one, [[1,2],[3,4]] are two, bbox is none.
+//   - A feature is a member "type" whose value is the string "Feature".
+//   - Where there is none, an array-valued member "coordinates" makes one
+//     feature of the whole text.
+//   - A string value is a text of its own: JSON where it begins with '{' or '['
+//     (a geometry in a string, as tool calls and PostgREST's
+//     arguments have it), WKT anywhere in any other (a CQL2 filter). What
+//     cannot be read there counts one vertex in 4 bytes where it names
+//     coordinates, and nothing where it does not.
+//
+// Names are compared after their escapes are undone and without regard to case,
+// and every occurrence of a repeated one counts: parsers differ in which they
+// take. A property that is called "coordinates" or "type" counts too, as does
+// a number-leading array inside of an object inside of coordinates. All of it
+// errs to the dear side.
+//
+// Malformed says that the text is no JSON, nests deeper than 64 brackets, or
+// ends inside of something. Numbers are not held to their grammar ("1,,2" and
+// "01" pass), for no spelling of a number hides a vertex; everything else is,
+// for what one parser takes for a string or a comment and another does not can.
+// The count ends where the text stops being JSON.
+//
+// It takes one pass, time linear in the length, and no memory but where strings
+// hold escaped texts, whose buffer is shared.
+func CountGeoJSON(b []byte) Geometry {
+	g, how := scanGeoJSON(b, nil)
+	g.Malformed = how != complete
+	return g
+}
+
+// scanGeoJSON is CountGeoJSON that tells an open end from a malformed text.
+func scanGeoJSON(b []byte, box *Bounds) (Geometry, reading) {
+	s := geoJSON{b: trimBOM(b), box: box}
+	how := s.scan()
+	return s.geometry(), how
+}
+
+// geoJSON is the state of a scan.
+type geoJSON struct {
+	b          []byte
+	features   int
+	vertices   int
+	geometries int      // members "coordinates" that are arrays
+	texts      Geometry // of string values
+	level      int      // of text inside of text
+	box        *Bounds  // nil where nobody asks for it
+}
+
+// geometry sums up what was counted.
+func (s *geoJSON) geometry() Geometry {
+	g := Geometry{Features: float64(s.features), Vertices: float64(s.vertices)}
+	if s.features == 0 && s.geometries > 0 {
+		g.Features = 1
+	}
+	return g.add(s.texts)
+}
+
+// What the scanner looks for next. From wantFirst on it may be a closing bracket.
+const (
+	wantValue  = iota // a value; outside of brackets the next one, or the end
+	wantMember        // a name
+	wantFirst         // a value, or ']'
+	wantName          // a name, or '}'
+	wantNext          // ',', or the closing bracket
+)
+
+// scan reads values until the text ends or stops being JSON.
+//
+// It is one loop over tokens, without recursion. The kinds of the open brackets
+// stand in the bits of a word. Arrays of numbers are read many at a time.
+func (s *geoJSON) scan() reading {
+	var (
+		b      = s.b
+		i      int
+		want   = wantValue
+		kinds  uint64     // of the open brackets, the innermost lowest: 1 for an object
+		depth  int        // open brackets
+		coords int        // depth inside of the outermost coordinates array that i is in; 0 outside of any
+		name   memberName // of the value that comes next
+	)
+	for {
+		if i < len(b) && b[i] <= ' ' {
+			i = skipSpace(b, i)
+		}
+		if i >= len(b) {
+			if depth > 0 {
+				return open
+			}
+			return complete
+		}
+		c := b[i]
+
+		if want >= wantFirst && c == "]}"[kinds&1] {
+			i++
+			kinds >>= 1
+			depth--
+			if depth < coords {
+				coords = 0
+			}
+			want = wantNext
+			if depth == 0 {
+				want = wantValue
+			}
+			continue
+		}
+
+		switch want {
+		case wantNext:
+			if c != ',' {
+				return malformed
+			}
+			i++
+			want = wantValue
+			if kinds&1 == 1 {
+				want = wantMember
+			}
+			continue
+
+		case wantMember, wantName:
+			if c != '"' {
+				return malformed
+			}
+			end, escaped, how := stringEnd(b, i+1)
+			if how != complete {
+				return how
+			}
+			name = nameOf(b[i+1:end], escaped)
+			i = end + 1
+			if i < len(b) && b[i] <= ' ' {
+				i = skipSpace(b, i)
+			}
+			if i >= len(b) {
+				return open
+			}
+			if b[i] != ':' {
+				return malformed
+			}
+			i++
+			want = wantValue
+			continue
+		}
+
+		// A value.
+		member := name
+		name = nameOther
+		want = wantNext
+		if depth == 0 {
+			want = wantValue
+		}
+		switch c {
+		case '"':
+			end, escaped, how := stringEnd(b, i+1)
+			if how != complete {
+				return how
+			}
+			value := b[i+1 : end]
+			i = end + 1
+			if member == nameType && isFeature(value, escaped) {
+				s.features++
+			}
+			if len(value) >= minText {
+				s.text(value, escaped)
+			}
+
+		case '[':
+			if member == nameCoordinates {
+				s.geometries++
+				if coords == 0 {
+					coords = depth + 1
+				}
+			}
+			// A bracket that opens an array of numbers is pushed only where the
+			// array turns out to hold something else as well.
+			n, next, inside := 0, i+1, true
+			then := wantFirst
+			if first := skipSpace(b, i+1); first < len(b) && (b[first] == '-' || isDigit(b[first])) {
+				box := s.box
+				if coords == 0 {
+					box = nil
+				}
+				n, next, then = numberArrays(b, i, depth > 0 && kinds&1 == 0, box)
+				inside = then != wantClosed
+			}
+			i = next
+			if coords > 0 {
+				s.vertices += n
+			}
+			if !inside {
+				if depth < coords {
+					coords = 0
+				}
+				continue
+			}
+			if depth == maxBrackets {
+				return malformed
+			}
+			depth++
+			kinds <<= 1
+			want = then
+
+		case '{':
+			if depth == maxBrackets {
+				return malformed
+			}
+			depth++
+			kinds = kinds<<1 | 1
+			i++
+			want = wantName
+
+		case 't', 'f', 'n':
+			how := complete
+			if i, how = literalEnd(b, i); how != complete {
+				return how
+			}
+
+		case recordSeparator:
+			if depth > 0 {
+				return malformed
+			}
+			i++
+
+		default:
+			if c != '-' && !isDigit(c) {
+				return malformed
+			}
+			i = numberEnd(b, i)
+		}
+	}
+}
+
+// wantClosed is what numberArrays says where no bracket stays open.
+const wantClosed = -1
+
+// numberArrays reads arrays of numbers, "[1,2],[3,4]", from the bracket of the
+// first at b[i]; the arrays after it only in a list, which is itself an array.
+// It gives how many it read, where it stopped, and what is wanted there:
+// wantClosed after a whole array, or else what the array that it stopped in
+// wants. Most bytes of a GeoJSON pass through here.
+func numberArrays(b []byte, i int, list bool, box *Bounds) (n, next, want int) {
+	for {
+		n++
+		start := i + 1
+		i = start
+		last := byte('[') // the last byte that was not white space
+		for {
+			from := i
+			for i+8 <= len(b) {
+				stop := notNumeric(binary.LittleEndian.Uint64(b[i:]))
+				if stop != 0 {
+					i += bits.TrailingZeros64(stop) >> 3
+					break
+				}
+				i += 8
+			}
+			for i < len(b) && isNumeric(b[i]) { // the text's last bytes
+				i++
+			}
+			if i > from {
+				last = b[i-1]
+			}
+			if i >= len(b) {
+				return n, i, wantNext
+			}
+			if b[i] == ']' {
+				break
+			}
+			if b[i] <= ' ' {
+				from, i = i, skipSpace(b, i)
+				if i > from {
+					continue
+				}
+			} else if b[i]|0x20 == 'e' && isDigit(last) {
+				i++
+				continue
+			}
+			if last == ',' {
+				return n, i, wantValue
+			}
+			return n, i, wantNext
+		}
+		if last == ',' { // a comma before the bracket: no JSON
+			return n, i, wantValue
+		}
+		if box != nil {
+			box.position(b[start:i])
+		}
+		i++
+		if !list || i >= len(b) || b[i] != ',' {
+			return n, i, wantClosed
+		}
+		bracket := i + 1
+		if bracket < len(b) && b[bracket] <= ' ' {
+			bracket = skipSpace(b, bracket)
+		}
+		if bracket >= len(b) || b[bracket] != '[' {
+			return n, i, wantClosed
+		}
+		first := bracket + 1
+		if first < len(b) && b[first] <= ' ' {
+			first = skipSpace(b, first)
+		}
+		if first >= len(b) || b[first] != '-' && !isDigit(b[first]) {
+			return n, i, wantClosed
+		}
+		i = bracket
+	}
+}
+
+// Eight bytes at a time: every byte of a word is 0x01, or 0x80.
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// notNumeric marks the bytes of a word that are not in "+,-.0123456789" by their
+// highest bits. The lowest mark is exact; those above it need not be, for a
+// subtraction or addition may have carried out of the byte below.
+//
+// The bytes wanted are '+' to '9' without '/'. With the highest bit of each byte
+// set first, the subtraction takes it away from bytes below '+' only; the
+// addition sets it for bytes above '9'; and x-1 &^ x sets it where x is 0.
+func notNumeric(w uint64) uint64 {
+	slash := w ^ '/'*ones
+	return (^((w | highs) - '+'*ones) | (w + (0x7f-'9')*ones) | w | ((slash - ones) &^ slash)) & highs
+}
+
+func isNumeric(c byte) bool { return c-'+' <= '9'-'+' && c != '/' }
+
+// skipSpace gives the index of the first byte from i on that is not white space
+// of JSON. Indentation is read eight bytes at a time.
+func skipSpace(b []byte, i int) int {
+	for i < len(b) {
+		switch c := b[i]; c {
+		case ' ', '\t':
+			i++
+			for i+8 <= len(b) {
+				other := binary.LittleEndian.Uint64(b[i:]) ^ uint64(c)*ones
+				if other != 0 {
+					i += bits.TrailingZeros64(other) >> 3
+					break
+				}
+				i += 8
+			}
+		case '\n', '\r':
+			i++
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// stringEnd gives the index of the quote that ends the string whose first byte
+// is at i. It holds the string to the grammar of RFC 8259 7, so that all parsers
+// see it end there: no control characters, no unknown escapes.
+func stringEnd(b []byte, i int) (end int, escaped bool, how reading) {
+	for {
+		for i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			quote, back := w^'"'*ones, w^'\\'*ones
+			stop := ((quote-ones)&^quote | (back-ones)&^back | (w-' '*ones)&^w) & highs
+			if stop != 0 {
+				i += bits.TrailingZeros64(stop) >> 3
+				break
+			}
+			i += 8
+		}
+		if i >= len(b) {
+			return i, escaped, open
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i, escaped, complete
+		case c == '\\':
+			escaped = true
+			if i+1 >= len(b) {
+				return i, true, open
+			}
+			switch b[i+1] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+				i += 2
+			case 'u':
+				if i+6 > len(b) {
+					return i, true, open
+				}
+				if unhex(b[i+2])|unhex(b[i+3])|unhex(b[i+4])|unhex(b[i+5]) > 15 {
+					return i, true, malformed
+				}
+				i += 6
+			default:
+				return i, true, malformed
+			}
+		case c < ' ':
+			return i, escaped, malformed
+		default: // one of the text's last bytes
+			i++
+		}
+	}
+}
+
+// literalEnd gives the index after the true, false or null at i.
+func literalEnd(b []byte, i int) (int, reading) {
+	literal := "true"
+	switch b[i] {
+	case 'f':
+		literal = "false"
+	case 'n':
+		literal = "null"
+	}
+	got := b[i:min(i+len(literal), len(b))]
+	switch {
+	case string(got) != literal[:len(got)]:
+		return i, malformed
+	case len(got) < len(literal):
+		return i, open
+	}
+	return i + len(literal), complete
+}
+
+// numberEnd gives the index after the number at i.
+func numberEnd(b []byte, i int) int {
+	for i < len(b) && (isNumeric(b[i]) && b[i] != ',' || b[i]|0x20 == 'e') {
+		i++
+	}
+	return i
+}
+
+// memberName is a member's name, as far as it matters.
+type memberName uint8
+
+const (
+	nameOther memberName = iota
+	nameType
+	nameCoordinates
+)
+
+// nameOf reads a member's name as any parser could: escapes undone, in any case.
+// Unicode folds U+017F to 's', as encoding/json does, which makes the name a byte
+// longer.
+func nameOf(s []byte, escaped bool) memberName {
+	if escaped {
+		const longest = len(`\u0063`) * len("coordinates")
+		if len(s) > longest {
+			return nameOther
+		}
+		var room [longest]byte
+		s = appendUnescaped(room[:0], s)
+	}
+	switch len(s) {
+	case len("type"):
+		if s[0]|0x20 == 't' && bytes.EqualFold(s, []byte("type")) {
+			return nameType
+		}
+	case len("coordinates"), len("coordinate\u017f"):
+		if s[0]|0x20 == 'c' && bytes.EqualFold(s, []byte("coordinates")) {
+			return nameCoordinates
+		}
+	}
+	return nameOther
+}
+
+// isFeature reports whether a string is "Feature".
+func isFeature(s []byte, escaped bool) bool {
+	if escaped {
+		const longest = len(`\u0046`) * len("Feature")
+		if len(s) > longest {
+			return false
+		}
+		var room [longest]byte
+		s = appendUnescaped(room[:0], s)
+	}
+	return string(s) == "Feature"
+}
+
+// appendUnescaped undoes the escapes of a string that stringEnd has passed. Half
+// of a surrogate pair becomes U+FFFD; no syntax that is counted lies beyond ASCII.
+func appendUnescaped(dst, s []byte) []byte {
+	for {
+		i := bytes.IndexByte(s, '\\')
+		if i < 0 {
+			return append(dst, s...)
+		}
+		dst = append(dst, s[:i]...)
+		c := s[i+1]
+		if c == 'u' {
+			r := rune(unhex(s[i+2]))<<12 | rune(unhex(s[i+3]))<<8 | rune(unhex(s[i+4]))<<4 | rune(unhex(s[i+5]))
+			dst = utf8.AppendRune(dst, r)
+			s = s[i+6:]
+			continue
+		}
+		switch c {
+		case 'b':
+			c = '\b'
+		case 'f':
+			c = '\f'
+		case 'n':
+			c = '\n'
+		case 'r':
+			c = '\r'
+		case 't':
+			c = '\t'
+		}
+		dst = append(dst, c)
+		s = s[i+2:]
+	}
+}
+
+// text counts the geometry in a string value.
+func (s *geoJSON) text(t []byte, escaped bool) {
+	first := t[0]
+	if escaped {
+		if first != '{' && first != '[' && first > ' ' && first != '\\' &&
+			bytes.IndexByte(t, '(') < 0 && !bytes.Contains(t, []byte(`\u0028`)) {
+			return
+		}
+		room := borrow()
+		defer giveBack(room)
+		room.out = appendUnescaped(room.out[:0], t)
+		t = room.out
+	}
+	if first <= ' ' || escaped {
+		t = bytes.TrimLeft(t, " \t\r\n")
+		if len(t) == 0 {
+			return
+		}
+	}
+	if t[0] != '{' && t[0] != '[' {
+		g, how := scanWKT(t, s.box)
+		s.addText(g, how, t)
+		return
+	}
+	inner, how := geoJSON{b: t, level: s.level + 1, box: s.box}, open
+	if inner.level <= maxTexts {
+		how = inner.scan()
+	}
+	if how != complete && !bytes.Contains(t, []byte("coordinates")) {
+		how = complete // prose in brackets
+	}
+	s.addText(inner.geometry(), how, t)
+}
+
+// addText adds what was counted in a text, which is dear where it could not be read.
+func (s *geoJSON) addText(g Geometry, how reading, t []byte) {
+	if how != complete {
+		g.Vertices = max(g.Vertices, float64(len(t)/minVertexBytes))
+		g.Features = max(g.Features, 1)
+	}
+	s.texts = s.texts.add(g)
+}
