@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,14 +38,9 @@ type Proxy struct {
 func Start(t *testing.T, binary, config string) *Proxy {
 	t.Helper()
 	dir := t.TempDir()
-	ports := freePorts(t, 3)
 	p := &Proxy{
-		URL:     "http://" + ports[0],
-		Address: ports[0],
-		Health:  "http://" + ports[1],
-		Admin:   "http://" + ports[2],
-		fixed: fmt.Sprintf("listen: %q\nhealth: %q\nadmin: %q\ndata_dir: %q\n",
-			ports[0], ports[1], ports[2], filepath.Join(dir, "data")),
+		fixed: fmt.Sprintf("listen: %[1]q\nhealth: %[1]q\nadmin: %[1]q\ndata_dir: %[2]q\n",
+			"127.0.0.1:0", filepath.Join(dir, "data")),
 		file: filepath.Join(dir, "geoproxy.yaml"),
 		log:  &output{},
 		done: make(chan struct{}),
@@ -64,6 +59,13 @@ func Start(t *testing.T, binary, config string) *Proxy {
 		close(p.done)
 	}()
 	t.Cleanup(func() { p.Stop(t) })
+	p.Eventually(t, "up", func() bool {
+		p.Address = p.log.address("listen")
+		return p.Address != ""
+	})
+	p.URL = "http://" + p.Address
+	p.Health = "http://" + p.log.address("health")
+	p.Admin = "http://" + p.log.address("admin")
 	p.Eventually(t, "ready", func() bool { return p.get("/readyz") == http.StatusOK })
 	return p
 }
@@ -200,22 +202,6 @@ func (p *Proxy) get(path string) int {
 	return answer.StatusCode
 }
 
-// freePorts gives loopback addresses on which nobody listens. All are held
-// until the last is found, so that they differ.
-func freePorts(t *testing.T, n int) []string {
-	t.Helper()
-	addresses := make([]string, n)
-	for i := range addresses {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
-		addresses[i] = listener.Addr().String()
-	}
-	return addresses
-}
-
 // output keeps what a process prints while others read it.
 type output struct {
 	mu   sync.Mutex
@@ -232,4 +218,14 @@ func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
+}
+
+// address finds where a listener is in the line that says that the process is
+// up: the config leaves the port open.
+func (o *output) address(listener string) string {
+	found := regexp.MustCompile(`"?\b` + listener + `"?[=:]"?(127\.0\.0\.1:[0-9]+)`).FindStringSubmatch(o.String())
+	if found == nil {
+		return ""
+	}
+	return found[1]
 }

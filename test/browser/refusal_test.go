@@ -53,7 +53,12 @@ routes:
   upstream: large
   family: http
   rules: [{ op: heatmap, class: read, when: 'request.path.endsWith("/heat")', seconds: "100" }]
-  rates: [{ name: plenty, per: route, tokens: 1000, every: 1s }]
+- name: narrow
+  match: { path: /narrow/ }
+  upstream: large
+  family: http
+  rules: [{ op: dump, class: read, when: 'request.path.endsWith("/dump")', features: "1000" }]
+  rates: [{ name: rows, per: route, tokens: 100, every: 1s, unit: feature }]
 `, up.URL))
 
 	ctx := chromium(t)
@@ -80,7 +85,7 @@ routes:
 	}
 
 	// The first answer of each route shows whom the upstream lets read.
-	for _, path := range []string{"/rated/", "/busy/", "/big/"} {
+	for _, path := range []string{"/rated/", "/busy/", "/big/", "/narrow/"} {
 		if got := ask(path); got.Status != http.StatusOK {
 			t.Fatalf("%s: %+v", path, got)
 		}
@@ -97,10 +102,12 @@ routes:
 		status int
 		reason string
 		waits  bool
+		rated  bool // a rate was drawn, so there is something to say of it
 	}{
-		{"/rated/again", http.StatusTooManyRequests, "rate", true},
-		{"/busy/again", http.StatusServiceUnavailable, "concurrency", true},
-		{"/big/heat", http.StatusUnprocessableEntity, "over-budget", false},
+		{"/rated/again", http.StatusTooManyRequests, "rate", true, true},
+		{"/busy/again", http.StatusServiceUnavailable, "concurrency", true, true},
+		{"/narrow/dump", http.StatusUnprocessableEntity, "never-fits", false, true},
+		{"/big/heat", http.StatusUnprocessableEntity, "over-budget", false, false},
 	} {
 		got := ask(test.path)
 		if got.Status != test.status || got.Reason != test.reason {
@@ -109,7 +116,7 @@ routes:
 		if (got.RetryAfter != "") != test.waits {
 			t.Errorf("%s: a script sees Retry-After %q", test.path, got.RetryAfter)
 		}
-		if got.RateLimit == "" || got.Policy == "" {
+		if (got.RateLimit != "") != test.rated || (got.Policy != "") != test.rated {
 			t.Errorf("%s: a script sees RateLimit %q and RateLimit-Policy %q", test.path, got.RateLimit, got.Policy)
 		}
 		var problem struct{ Message, Reason string }
