@@ -179,8 +179,9 @@ func TestVariablesAddNoStructure(t *testing.T) {
 }
 
 func TestMistakesDoNotQuoteVariables(t *testing.T) {
-	_, _, err := config.Load(write(t, "upstream: http://127.0.0.1:7800\nfront_timeout: ${ADMIN_TOKEN}\nlimits: { header: '${ADMIN_TOKEN}' }"), environment)
-	if err == nil || strings.Contains(err.Error(), "fedcba") {
+	_, _, err := config.Load(write(t, "upstream: http://127.0.0.1:7800\nfront_timeout: ${ADMIN_TOKEN}\nlimits: { header: '${ADMIN_TOKEN}' }\n"+
+		"tenant: { from: 'my${ADMIN_TOKEN}', trusted_proxies: [\"${ADMIN_TOKEN}\"] }"), environment)
+	if err == nil || strings.Contains(err.Error(), "fedcba") || !strings.Contains(err.Error(), `from[0]: "my${ADMIN_TOKEN}" is none of`) {
 		t.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ type textual = encoding.TextUnmarshaler
 
 func (d *decoder) mistake(n *yaml.Node, path, format string, args ...any) {
 	if len(d.found) < maxFindings {
-		d.found = append(d.found, Finding{Line: n.Line, Column: n.Column, Path: path, Message: fmt.Sprintf(format, args...)})
+		d.found = append(d.found, Finding{Line: n.Line, Column: n.Column, Path: path, Message: shorten(fmt.Sprintf(format, args...))})
 	}
 }
 
@@ -49,7 +49,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, unit, path string) {
 		}
 		return
 	}
-	d.places[path] = place{at.Line, at.Column}
+	d.places[path] = place{line: at.Line, column: at.Column}
 	if n.Style&yaml.TaggedStyle != 0 {
 		d.mistake(n, path, "tags such as %s are not read", n.Tag)
 		return
@@ -149,27 +149,30 @@ func (d *decoder) pairs(n *yaml.Node, path string, each func(key, value *yaml.No
 		each(key, n.Content[i+1], at)
 		if n.Content[i+1].Kind != yaml.ScalarNode {
 			// What is wrong with a mapping as a whole is often its name.
-			d.places[at] = place{key.Line, key.Column}
+			d.places[at] = place{line: key.Line, column: key.Column}
 		}
 	}
 }
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, unit, path string) {
 	t := text{value: n.Value, quoted: n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0}
+	if d.expanded > maxExpanded {
+		return // reported already
+	}
 	value, err := expand(n.Value, d.env)
+	if err == nil && value != n.Value {
+		// What a variable holds has no kind of its own: the field decides.
+		t = text{value: value}
+		at := d.places[path]
+		at.written, at.value = n.Value, value
+		d.places[path] = at
+		if d.expanded += len(value); d.expanded > maxExpanded {
+			err = errExpanded
+		}
+	}
 	if err != nil {
 		d.mistake(n, path, "%s", err)
 		return
-	}
-	if value != n.Value {
-		// What a variable holds has no kind of its own: the field decides.
-		t = text{value: value}
-		if d.expanded += len(value); d.expanded > maxExpanded {
-			if d.expanded-len(value) <= maxExpanded {
-				d.mistake(n, path, "%s", errExpanded)
-			}
-			return
-		}
 	}
 	if shorthand, ok := v.Addr().Interface().(textual); ok {
 		if err := shorthand.UnmarshalText([]byte(t.value)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -57,7 +58,31 @@ func order(findings []Finding) []Finding {
 }
 
 // place is where something stands in the file.
-type place struct{ line, column int }
+type place struct {
+	line, column int
+	// written and value differ where the value was made of variables.
+	written, value string
+}
+
+// conceal puts what the file says for what its variables hold: that may be a
+// secret, and a message goes to logs.
+func (p place) conceal(message string) string {
+	if p.written == p.value || p.value == "" {
+		return message
+	}
+	message = strings.ReplaceAll(message, strconv.Quote(p.value), strconv.Quote(p.written))
+	return strings.ReplaceAll(message, p.value, p.written)
+}
+
+// maxMessage bounds what is said about one place, in bytes: some messages quote.
+const maxMessage = 400
+
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + " ..."
+}
 
 // places maps the path of each value in a file to where it stands.
 type places map[string]place

@@ -48,7 +48,7 @@ func Load(path string, env func(string) (string, bool)) (*File, []Warning, error
 		return func(path, message string) {
 			if !broken(path) && len(*to) < maxFindings {
 				at := f.source.places.find(path)
-				*to = append(*to, Finding{Line: at.line, Column: at.column, Path: path, Message: message})
+				*to = append(*to, Finding{Line: at.line, Column: at.column, Path: path, Message: shorten(at.conceal(message))})
 			}
 		}
 	}
