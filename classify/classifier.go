@@ -1,0 +1,142 @@
+package classify
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Classifier prices the requests of one route. It is immutable, and safe for
+// concurrent use.
+type Classifier struct {
+	rules     []rule
+	rulesBody bool     // some rule reads the body
+	families  []family // those that are asked, in their order
+	defaults  view     // of every view
+	model     model
+}
+
+// New compiles a config. The error joins everything that [Config.Check] reports.
+func New(cfg Config) (*Classifier, error) {
+	var mistakes []error
+	cfg.Check(func(path, message string) { mistakes = append(mistakes, fmt.Errorf("%s: %s", path, message)) })
+	if len(mistakes) > 0 {
+		return nil, errors.Join(mistakes...)
+	}
+	c := &Classifier{model: newModel(cfg), defaults: view{assume: cfg.Assume.withDefaults(), sure: sure{
+		features: cfg.Assume.Features > 0,
+		vertices: cfg.Assume.Vertices > 0,
+		limit:    cfg.Assume.Limit > 0,
+	}}}
+	for _, f := range families {
+		if cfg.Family == f.name {
+			c.families, c.defaults.forced = []family{f}, true
+		} else if cfg.Family == "" || cfg.Family == familyAuto {
+			c.families = append(c.families, f)
+		}
+	}
+	if len(cfg.Rules) > 0 {
+		env, err := newRuleEnv()
+		if err != nil {
+			return nil, err
+		}
+		for i := range cfg.Rules {
+			r, mistakes := env.compile(&cfg.Rules[i])
+			if len(mistakes) > 0 {
+				return nil, fmt.Errorf("rules[%d].%s: %s", i, mistakes[0].key, mistakes[0].message)
+			}
+			c.rules = append(c.rules, r)
+			c.rulesBody = c.rulesBody || r.body
+		}
+	}
+	return c, nil
+}
+
+// NeedsBody reports whether the body of r changes its price, so that the front
+// end has to read the beginning of it before it asks for the estimate: creates
+// and queries of OGC API collections, GeoJSON to upstreams of any kind, and
+// whatever a rule that mentions the body may match. It looks at r without its
+// body, and is false for streams whose caller waits for an answer before it
+// sends more.
+func (c *Classifier) NeedsBody(r *Request) bool {
+	if r.Body.empty() || r.streams() {
+		return false
+	}
+	if c.rulesBody {
+		return true
+	}
+	if r.read() { // no family reads the body of a GET
+		return false
+	}
+	a, recognised := c.recognise(c.view(r))
+	return a.body || !recognised && r.mayCarryGeometry()
+}
+
+// Estimate prices r. It never fails: what it cannot read is priced as the
+// dearest that it could be, and what nothing recognises at the config's default
+// cost.
+//
+// A path that upstreams read in several ways is priced in each.
+func (c *Classifier) Estimate(r *Request) Estimate {
+	if len(c.rules) > 0 {
+		in := ruleInput{request: r}
+		for i := range c.rules {
+			if e, matched := c.rules[i].estimate(&in, c.model); matched {
+				return e
+			}
+		}
+	}
+	v := c.view(r)
+	best := c.price(v)
+	pathReadings(r.Path, func(p string) {
+		v.path = splitPath(p)
+		best = dearer(best, c.price(v))
+	})
+	return best
+}
+
+func (c *Classifier) view(r *Request) *view {
+	v := c.defaults
+	v.Request, v.path = r, splitPath(r.Path)
+	return &v
+}
+
+func (c *Classifier) recognise(v *view) (answer, bool) {
+	if v.n >= 0 {
+		for i := range c.families {
+			if a, ok := c.families[i].recognise(v); ok {
+				a.Family = c.families[i].name
+				return a, true
+			}
+		}
+	}
+	return answer{}, false
+}
+
+func (c *Classifier) price(v *view) Estimate {
+	a, ok := c.recognise(v)
+	if !ok {
+		a = unknown(v.Request)
+	}
+	return c.model.price(a)
+}
+
+// dearer is what two readings of one request come to: the dearer price, under
+// the name of the reading that has it, or of the first where the second is not
+// recognised. If either is a write, or not to be repeated, so is the request.
+func dearer(a, b Estimate) Estimate {
+	keep, price := a, a
+	if b.Seconds > a.Seconds {
+		price = b
+		if b.Op != opUnknown || a.Op == opUnknown {
+			keep = b
+		}
+	}
+	if keep.Class != Write && b.Class == Write {
+		keep = b
+	} else if keep.Class != Write && a.Class == Write {
+		keep = a
+	}
+	keep.Seconds, keep.Low, keep.Basis = price.Seconds, price.Low, price.Basis
+	keep.Replayable = a.Replayable && b.Replayable
+	return keep
+}

@@ -1,0 +1,59 @@
+package classify
+
+import "strings"
+
+// familyHTTP names what a rule, or nothing, recognised.
+const (
+	familyAuto = "auto"
+	familyHTTP = "http"
+	opUnknown  = "unknown"
+)
+
+// unknown is the answer for what nothing recognises: a read if its method only
+// reads, a write otherwise, at the default cost and what the geometry in its
+// body adds. It is never sure.
+func unknown(r *Request) answer {
+	a := answer{
+		Call:   Call{Family: familyHTTP, Op: opUnknown, Class: Read, Replayable: true, Basis: "not recognised: default cost"},
+		unsure: true,
+	}
+	if r.read() {
+		return a
+	}
+	a.Class, a.Replayable = Write, false
+	if r.Body.empty() || r.streams() || !r.mayCarryGeometry() {
+		return a
+	}
+	g := r.count()
+	a.Features, a.Vertices = g.Features, g.Vertices
+	if g.Vertices > 0 {
+		var b basis
+		a.Basis = b.text("not recognised: default cost + ").number(g.Vertices).text(" vertices in the body").String()
+	}
+	return a
+}
+
+// mayCarryGeometry reports whether the body may be GeoJSON, going by its media
+// type: clients send JSON as text or without a type as well. A picture, an
+// archive or a form with files is not read before the decision.
+func (r *Request) mayCarryGeometry() bool {
+	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	media = strings.TrimSpace(media)
+	return media == "" || strings.EqualFold(media, "text/plain") || containsFold(media, "json")
+}
+
+// streams reports whether the caller may wait for an answer before it has sent
+// its whole body: gRPC, and upgrades.
+func (r *Request) streams() bool {
+	return r.Header.Get("Upgrade") != "" || containsFold(r.Header.Get("Content-Type"), "application/grpc")
+}
+
+// containsFold reports whether s contains part, which is in lower case.
+func containsFold(s, part string) bool {
+	for i := 0; i+len(part) <= len(s); i++ {
+		if strings.EqualFold(s[i:i+len(part)], part) {
+			return true
+		}
+	}
+	return false
+}

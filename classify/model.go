@@ -1,0 +1,156 @@
+package classify
+
+import "time"
+
+// rates are what one operation costs, in seconds per unit of each input.
+type rates struct{ base, feature, vertex, cell, byte float64 }
+
+// The bounds of an estimate, in seconds.
+const (
+	minSeconds = 1e-3
+	maxSeconds = 3600
+)
+
+// perByte is the rate of bytes sent from a file: 100 MB/s.
+const perByte = 1e-8
+
+// fitted are the rates of each operation. Those of items, filter, nearest,
+// count, tile, the buffers, dissolves, overlay and zonal were fitted by
+// non-negative least squares to 2,098 requests on PostGIS 3.3; the rest are set
+// by the nearest of them. They are the starting point of what is learned later:
+// the rates of another PostGIS are a better guess than round ones.
+var fitted = map[string]rates{
+	"items":         {3.8e-4, 1.9e-6, 2.2e-7, 0, perByte},
+	"filter":        {6.2e-4, 4.3e-6, 3.8e-7, 0, perByte},
+	"nearest":       {5.3e-4, 3.1e-6, 2.9e-7, 0, perByte},
+	"count":         {3.1e-4, 5.0e-7, 7.0e-9, 0, perByte},
+	"tile":          {3.7e-4, 2.0e-6, 2.2e-7, 6.1e-8, perByte},
+	"buffer":        {2.2e-4, 2.1e-5, 4.8e-6, 0, perByte},
+	"buffer_body":   {4.3e-4, 3.7e-5, 2.7e-6, 0, perByte},
+	"dissolve":      {0, 8.6e-5, 3.8e-6, 0, perByte},
+	"dissolve_body": {2.1e-4, 2.0e-4, 1.2e-6, 0, perByte},
+	"overlay":       {3.1e-4, 0, 2.8e-6, 0, perByte},
+	"zonal":         {4.0e-4, 0, 2.8e-6, 6.1e-8, perByte},
+
+	"item":      {3.8e-4, 1.9e-6, 2.2e-7, 0, perByte},
+	"transform": {2.2e-4, 2.1e-5, 4.8e-6, 0, perByte},
+	// A function of the database may do anything: the base of what is not
+	// recognised, and the dearest rates of those measured.
+	"function": {0.1, 2.0e-4, 4.8e-6, 0, perByte},
+	// An index is kept, constraints and triggers run, a commit is waited for.
+	"write":  {5.0e-3, 2.0e-4, 1.2e-6, 0, perByte},
+	"static": {1.0e-2, 2.0e-6, 2.2e-7, 6.1e-8, perByte},
+	"range":  {1.0e-3, 0, 0, 0, perByte},
+
+	"landing":     {base: minSeconds},
+	"conformance": {base: minSeconds},
+	"api":         {base: 2e-3},
+	"collections": {base: 5e-3}, // one with thousands of layers is not free
+	"collection":  {base: minSeconds},
+	"schema":      {base: minSeconds},
+	"functions":   {base: 5e-3},
+	"tileset":     {base: minSeconds},
+	"tilejson":    {base: minSeconds},
+	"style":       {base: minSeconds},
+	"sprite":      {base: minSeconds},
+	"glyphs":      {base: minSeconds},
+}
+
+// guide are the round rates of the profile "guide", the same for every operation.
+var guide = rates{base: 1e-3, feature: 1e-3, vertex: 5e-6, cell: 1e-7, byte: perByte}
+
+// byClass are the operations whose fitted rates hold for an operation that only
+// a rule names.
+var byClass = map[Class]string{
+	Metadata: "collection", Tile: "tile", Map: "static", Typeahead: "items", Read: "items", Download: "items",
+	Compute: "zonal", Async: "collection", Range: "range", MCP: "buffer_body", Write: "write",
+}
+
+// model turns inputs into seconds.
+type model struct {
+	ops     map[string]rates // every operation of a family or a rule
+	unknown rates            // of what nothing recognises: its base is Config.DefaultCost
+}
+
+// newModel merges the profile's rates with those of the config. It takes a
+// checked config.
+func newModel(cfg Config) model {
+	m := model{ops: make(map[string]rates, len(fitted)+len(cfg.Rules)), unknown: fitted["write"]}
+	for op, r := range fitted {
+		m.ops[op] = r
+	}
+	for i := range cfg.Rules {
+		if _, known := m.ops[cfg.Rules[i].Op]; !known {
+			m.ops[cfg.Rules[i].Op] = fitted[byClass[cfg.Rules[i].class("GET")]]
+		}
+	}
+	if cfg.Profile == profileGuide {
+		m.unknown = guide
+		for op := range m.ops {
+			m.ops[op] = guide
+		}
+	}
+	m.unknown.base = cfg.defaultCost().Seconds()
+	m.ops[opUnknown] = m.unknown
+	for op, cost := range cfg.Costs {
+		m.ops[op] = m.ops[op].with(cost)
+	}
+	return m
+}
+
+func (r rates) with(c Cost) rates {
+	set := func(rate *float64, d time.Duration) {
+		if d > 0 {
+			*rate = d.Seconds()
+		}
+	}
+	set(&r.base, c.Base)
+	set(&r.feature, c.PerFeature)
+	set(&r.vertex, c.PerVertex)
+	set(&r.cell, c.PerCell)
+	set(&r.byte, c.PerByte)
+	return r
+}
+
+// price makes an estimate of what a family read. It is low where the inputs
+// that were only assumed make up more than half of the seconds.
+func (m model) price(a answer) Estimate {
+	r, known := m.ops[a.Op]
+	if !known {
+		r = m.unknown
+	}
+	a.Inputs, a.guess = a.Inputs.clamp(), a.guess.clamp()
+	a.Assumed = a.Assumed || a.guess != Inputs{}
+	seconds := clampSeconds(r.base + r.variable(a.Inputs))
+	return Estimate{Call: a.Call, Seconds: seconds, Low: a.unsure || 2*r.variable(a.guess) > seconds}
+}
+
+// variable is what the inputs cost, without the base.
+func (r rates) variable(in Inputs) float64 {
+	return in.Features*r.feature + in.Vertices*r.vertex + in.Cells*r.cell + in.Bytes*r.byte
+}
+
+// clamp keeps the inputs in [0, 1e9].
+func (in Inputs) clamp() Inputs {
+	return Inputs{
+		Features: clampInput(in.Features),
+		Vertices: clampInput(in.Vertices),
+		Cells:    clampInput(in.Cells),
+		Bytes:    clampInput(in.Bytes),
+	}
+}
+
+// clampInput is written so that NaN comes out as the dearest.
+func clampInput(x float64) float64 {
+	if x <= maxInput {
+		return max(0, x)
+	}
+	return maxInput
+}
+
+func clampSeconds(s float64) float64 {
+	if s <= maxSeconds {
+		return max(minSeconds, s)
+	}
+	return maxSeconds
+}
