@@ -23,4 +23,24 @@ func (b *basis) number(x float64) *basis {
 	return b.text("1e9")
 }
 
+// count adds a number of things: "1 vertex", "4 vertices".
+func (b *basis) count(n float64, thing string) *basis {
+	b.number(n).text(" ")
+	switch {
+	case n == 1:
+		return b.text(thing)
+	case thing == "vertex":
+		return b.text("vertices")
+	}
+	return b.text(thing).text("s")
+}
+
+// assumed marks what was said last.
+func (b *basis) assumed(is bool) *basis {
+	if is {
+		b.text(" (assumed)")
+	}
+	return b
+}
+
 func (b *basis) String() string { return string(b.buf[:b.n]) }

@@ -44,6 +44,7 @@ func New(cfg Config) (*Classifier, error) {
 			if len(mistakes) > 0 {
 				return nil, fmt.Errorf("rules[%d].%s: %s", i, mistakes[0].key, mistakes[0].message)
 			}
+			r.based = cfg.Costs[r.op].Base > 0
 			c.rules = append(c.rules, r)
 			c.rulesBody = c.rulesBody || r.body
 		}
@@ -67,7 +68,9 @@ func (c *Classifier) NeedsBody(r *Request) bool {
 	if r.read() { // no family reads the body of a GET
 		return false
 	}
-	a, recognised := c.recognise(c.view(r))
+	v := c.view(r)
+	v.path = splitPath(r.Path)
+	a, recognised := c.recognise(v)
 	return a.body || !recognised && r.mayCarryGeometry()
 }
 
@@ -77,26 +80,34 @@ func (c *Classifier) NeedsBody(r *Request) bool {
 //
 // A path that upstreams read in several ways is priced in each.
 func (c *Classifier) Estimate(r *Request) Estimate {
-	if len(c.rules) > 0 {
-		in := ruleInput{request: r}
-		for i := range c.rules {
-			if e, matched := c.rules[i].estimate(&in, c.model); matched {
-				return e
-			}
-		}
-	}
-	v := c.view(r)
-	best := c.price(v)
+	v, in := c.view(r), ruleInput{request: r}
+	best := c.price(v, &in, r.Path)
 	pathReadings(r.Path, func(p string) {
-		v.path = splitPath(p)
-		best = dearer(best, c.price(v))
+		best = dearer(best, c.price(v, &in, p))
 	})
 	return best
 }
 
+// price prices one reading of the path: by the first rule that matches, else by
+// the first family that recognises it.
+func (c *Classifier) price(v *view, in *ruleInput, reading string) Estimate {
+	in.path = reading
+	for i := range c.rules {
+		if e, matched := c.rules[i].estimate(in, c.model); matched {
+			return e
+		}
+	}
+	v.path = splitPath(reading)
+	a, ok := c.recognise(v)
+	if !ok {
+		a = unknown(v.Request)
+	}
+	return c.model.price(a)
+}
+
 func (c *Classifier) view(r *Request) *view {
 	v := c.defaults
-	v.Request, v.path = r, splitPath(r.Path)
+	v.Request = r
 	return &v
 }
 
@@ -110,14 +121,6 @@ func (c *Classifier) recognise(v *view) (answer, bool) {
 		}
 	}
 	return answer{}, false
-}
-
-func (c *Classifier) price(v *view) Estimate {
-	a, ok := c.recognise(v)
-	if !ok {
-		a = unknown(v.Request)
-	}
-	return c.model.price(a)
 }
 
 // dearer is what two readings of one request come to: the dearer price, under

@@ -80,6 +80,11 @@ func (r *Request) count() Geometry {
 	return CountBody(r.Body, r.Header.Get("Content-Encoding"), r.Header.Get("Content-Type"))
 }
 
+// timesVertices says what addVertices does.
+func (v *view) timesVertices(b *basis) *basis {
+	return b.text(" x ").count(float64(v.assume.Vertices), "vertex").assumed(!v.sure.vertices)
+}
+
 // addVertices adds the vertices of so many features as the collection has on
 // average.
 func (v *view) addVertices(a *answer, features float64) {

@@ -1,8 +1,11 @@
 package classify
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
-// familyHTTP names what a rule, or nothing, recognised.
+// The family that is detected, and that of what a rule, or nothing, recognised.
 const (
 	familyAuto = "auto"
 	familyHTTP = "http"
@@ -25,10 +28,13 @@ func unknown(r *Request) answer {
 		return a
 	}
 	g := r.count()
+	if g.Malformed && !r.looksJSON() { // some other text
+		return a
+	}
 	a.Features, a.Vertices = g.Features, g.Vertices
 	if g.Vertices > 0 {
 		var b basis
-		a.Basis = b.text("not recognised: default cost + ").number(g.Vertices).text(" vertices in the body").String()
+		a.Basis = b.text("not recognised: default cost + body of ").count(g.Vertices, "vertex").String()
 	}
 	return a
 }
@@ -40,6 +46,12 @@ func (r *Request) mayCarryGeometry() bool {
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	media = strings.TrimSpace(media)
 	return media == "" || strings.EqualFold(media, "text/plain") || containsFold(media, "json")
+}
+
+// looksJSON reports whether the body is JSON, by its type or its first character.
+func (r *Request) looksJSON() bool {
+	b := bytes.TrimLeft(r.Body.Prefix, " \t\r\n")
+	return len(b) > 0 && (b[0] == '{' || b[0] == '[') || containsFold(r.Header.Get("Content-Type"), "json")
 }
 
 // streams reports whether the caller may wait for an answer before it has sent

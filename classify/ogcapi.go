@@ -1,6 +1,9 @@
 package classify
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 func init() {
 	register(family{name: "ogcapi", rank: rankPath, recognise: recogniseOGCAPI})
@@ -258,7 +261,7 @@ func (v *view) rows(share float64) float64 {
 	if share < 0 {
 		share = 1
 	}
-	return few + (many-few)*share
+	return math.Ceil(few + (many-few)*share)
 }
 
 // ogcItemsPage prices a page of features: what is skipped is read as well, so
@@ -275,7 +278,7 @@ func ogcItemsPage(v *view, a answer) answer {
 		if !v.sure.features {
 			a.guess.Features = a.Features
 		}
-		a.Basis = v.ogcFilterBasis(b.text("count of ").number(a.Features).text(" rows (assumed)"), q).String()
+		a.Basis = v.ogcFilterBasis(b.text("count of ").number(a.Features).text(" rows").assumed(!v.sure.features), q).String()
 		return a
 	}
 	if q.filtered {
@@ -297,22 +300,22 @@ func ogcItemsPage(v *view, a answer) answer {
 		a.LaterPage = true
 	}
 	b.text("limit=").number(limit)
+	if asked > limit {
+		b.text(" (the most)")
+	}
 	if q.limit < 0 {
 		b.text(" (default)")
 		if !v.sure.limit {
 			a.guess.Features += limit
 		}
 	}
-	b.text(" x ").number(float64(v.assume.Vertices)).text(" vertices")
-	if !v.sure.vertices {
-		b.text(" (assumed)")
-	}
+	v.timesVertices(&b)
 	if rows := v.rows(q.share); q.scanned && rows > a.Features {
 		if !v.sure.features {
 			a.guess.Features += rows - a.Features
 		}
 		a.Features = rows
-		b.text(", ").number(rows).text(" rows scanned (assumed)")
+		b.text(", ").number(rows).text(" rows scanned").assumed(!v.sure.features)
 	}
 	a.Basis = v.ogcFilterBasis(&b, q).String()
 	if a.Class == Read && (a.LaterPage || asked > downloadFeatures || fileFormat(q.format)) {
@@ -326,7 +329,7 @@ const downloadFeatures = 10_000
 
 func (v *view) ogcFilterBasis(b *basis, q ogcQuery) *basis {
 	if q.filter.Vertices > 0 {
-		b.text(", filter of ").number(q.filter.Vertices).text(" vertices")
+		b.text(", filter of ").count(q.filter.Vertices, "vertex")
 	}
 	return b
 }
@@ -344,11 +347,7 @@ func ogcOneItem(v *view, a answer) answer {
 	a.Class, a.Features = Read, 1
 	v.addVertices(&a, 1)
 	var b basis
-	b.text("1 feature x ").number(float64(v.assume.Vertices)).text(" vertices")
-	if !v.sure.vertices {
-		b.text(" (assumed)")
-	}
-	a.Basis = b.String()
+	a.Basis = v.timesVertices(b.text("1 feature")).String()
 	return a
 }
 
@@ -387,7 +386,7 @@ func ogcNotGET(v *view, a answer, shape ogcShape) answer {
 			a.Op = "filter"
 		}
 		var b basis
-		a.Basis = b.text(a.Basis).text(", body of ").number(g.Vertices).text(" vertices").String()
+		a.Basis = b.text(a.Basis).text(", body of ").count(g.Vertices, "vertex").String()
 		return a
 	}
 	a.Op, a.Class, a.Replayable = "write", Write, false
@@ -397,7 +396,7 @@ func ogcNotGET(v *view, a answer, shape ogcShape) answer {
 		a.guess.Features = a.Features
 	}
 	var b basis
-	a.Basis = b.text("write of ").number(a.Features).text(" features, ").number(a.Vertices).text(" vertices").String()
+	a.Basis = b.text("write of ").count(a.Features, "feature").text(", ").count(a.Vertices, "vertex").String()
 	return a
 }
 

@@ -83,7 +83,9 @@ func (e escaped) at(i int) (c byte, next int) {
 }
 
 // plain reports whether e has no escapes: its text is then itself.
-func (e escaped) plain() bool { return strings.IndexByte(string(e), '%') < 0 && strings.IndexByte(string(e), '+') < 0 }
+func (e escaped) plain() bool {
+	return strings.IndexByte(string(e), '%') < 0 && strings.IndexByte(string(e), '+') < 0
+}
 
 // is reports whether e spells name.
 func (e escaped) is(name string) bool {

@@ -32,6 +32,9 @@ type rule struct {
 	vertices   cel.Program
 	cells      cel.Program
 	body       bool // some expression reads the body
+	// based says that the config gives the operation a base, which is then the
+	// price where the rule gives none.
+	based bool
 }
 
 // mistake is what is wrong with one key of a rule.
@@ -233,7 +236,7 @@ func (r *rule) estimate(in *ruleInput, m model) (e Estimate, matched bool) {
 		}
 		said = true
 	}
-	if !said {
+	if !said && !r.based {
 		return r.failed(a, m), true
 	}
 	a.Basis = r.basis(a.Inputs)
@@ -250,7 +253,7 @@ func (r *rule) failed(a answer, m model) Estimate {
 
 func (r *rule) basis(in Inputs) string {
 	var b basis
-	b.text("by rule:")
+	b.text("by rule")
 	for _, input := range []struct {
 		program cel.Program
 		amount  float64
@@ -287,6 +290,7 @@ func evalNumber(p cel.Program, in *ruleInput) (float64, bool) {
 // ruleInput gives the expressions what they name, and works it out when they do.
 type ruleInput struct {
 	request  *Request
+	path     string // one reading of the request's
 	headers  map[string]string
 	query    map[string]string
 	geometry Geometry
@@ -307,7 +311,7 @@ func (in *ruleInput) ResolveName(name string) (any, bool) {
 	case "request.host":
 		return r.Host, true
 	case "request.path":
-		return r.Path, true
+		return in.path, true
 	case "request.headers":
 		if in.headers == nil {
 			in.headers = make(map[string]string, len(r.Header))
@@ -394,4 +398,3 @@ func secretName(name string) bool {
 	}
 	return false
 }
-

@@ -27,7 +27,9 @@ func recogniseXYZ(v *view) (answer, bool) {
 	if t, ok := xyzTile(v); ok {
 		return t.price(v, a), true
 	}
-	if cloudFile(v.last(0)) {
+	// With a query that is no signature the file may be computed, and a range
+	// of one byte has it computed whole: that is not recognised.
+	if cloudFile(v.last(0)) && onlySignature(v.Query) {
 		return xyzRange(v, a), true
 	}
 	if op := xyzMetadata(v); op != "" {
@@ -91,12 +93,8 @@ func (t *tile) price(v *view, a answer) answer {
 		a.Basis = b.text(", outside the pyramid").String()
 		return a
 	}
-	limit := tileFeatures * 1.0
-	if t.features > limit {
-		limit = t.features
-	}
-	rows := float64(v.assume.Features) * math.Exp2(float64(fullZoom-t.zoom)) * max(1, t.grown)
-	a.Features = t.layers * min(rows, limit)
+	rows := math.Ceil(float64(v.assume.Features) * math.Exp2(float64(fullZoom-t.zoom)) * max(1, t.grown))
+	a.Features = t.layers * min(rows, max(tileFeatures, t.features))
 	a.guess.Features = a.Features
 	vertices := a.Features * float64(v.assume.Vertices) * max(1, t.detail)
 	a.Vertices, a.guess.Vertices = vertices+t.filter, vertices
@@ -287,22 +285,17 @@ func cloudFile(segment string) bool {
 // much of it is wanted.
 const wholeFile = 100 << 20
 
-// xyzRange prices a read of a file by its bytes. A query that is not a
-// signature may make it something computed: that costs what is not recognised.
+// xyzRange prices a read of a file by its bytes.
 func xyzRange(v *view, a answer) answer {
 	a.Op, a.Class = "range", Range
 	a.Format = v.last(0)[strings.LastIndexByte(v.last(0), '.')+1:]
 	var b basis
 	if n, ok := rangeBytes(v.Header["Range"]); ok {
 		a.Bytes = n
-		b.text("range of ").number(n).text(" bytes")
+		b.text("range of ").count(n, "byte")
 	} else {
 		a.Bytes, a.guess.Bytes = wholeFile, wholeFile
 		b.text("whole file (assumed 100 MiB)")
-	}
-	if !onlySignature(v.Query) {
-		a.Op, a.unsure = opUnknown, true
-		b.text(", computed")
 	}
 	a.Basis = b.String()
 	return a
