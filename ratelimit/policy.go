@@ -184,7 +184,7 @@ func (p *Policy) Cost(est *classify.Estimate) Milli {
 // fraction: what is within rounding error of a whole one is that one.
 func cost(quantity float64) Milli {
 	thousandths := quantity * 1000
-	if whole := math.Round(thousandths); math.Abs(thousandths-whole) <= 1e-9*whole {
+	if whole := math.Round(thousandths); math.Abs(thousandths-whole) <= 1e-12*whole {
 		thousandths = whole
 	}
 	thousandths = math.Ceil(thousandths)

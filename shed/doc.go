@@ -16,6 +16,8 @@
 //  2. A slot is released exactly once; releasing again does nothing.
 //  3. Nobody waits past its deadline, and who cannot be served is refused at once.
 //  4. Nobody overtakes in the line but by class: metadata first, batch last.
+//     A request too wide for what is free holds up those behind it; one that a
+//     cap of its class holds back holds up only those under the same cap.
 //  5. Waiting is by event and timer. Nothing polls.
 //
 // # Bodies

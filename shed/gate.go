@@ -83,7 +83,7 @@ func (g *Gate) Enter(ctx context.Context, want Want, deadline time.Time) (*Slot,
 	}
 	wait := time.Until(deadline)
 	if wait <= 0 {
-		g.line.remove(w) // it was the last of its lane: nobody moves up
+		g.line.remove(w) // as if it had never come: nobody moves up
 		g.mu.Unlock()
 		return nil, ErrLate
 	}
@@ -255,6 +255,14 @@ func (g *Gate) Reconfigure(cfg GateConfig) {
 		}
 	})
 	g.admitLocked()
+}
+
+// SeatsFor is the number of seats that a request takes; 0 says that it can
+// never enter.
+func (g *Gate) SeatsFor(want Want) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limits.width(want)
 }
 
 // width is the number of seats a request takes: one for each SeatSeconds of its

@@ -2,6 +2,8 @@ package shed
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -82,6 +84,29 @@ func (m *model) settle() (let []*modelWaiter) {
 		m.waiting = slices.DeleteFunc(m.waiting, func(w *modelWaiter) bool { return w == next })
 		m.slots = append(m.slots, next)
 		let = append(let, next)
+	}
+}
+
+// The seat comes in the same moment in which its waiter gives up.
+func TestASeatThatComesWhileLeaving(t *testing.T) {
+	for _, c := range []struct {
+		reason error
+		in     bool
+	}{{ErrLate, true}, {context.Canceled, false}} {
+		g := NewGate("g", GateConfig{Seats: 1})
+		first, _ := g.TryEnter(Want{Class: classify.Read})
+		_, w := g.arriveLocked(Want{Class: classify.Read})
+		w.ready = make(chan struct{})
+		first.Release()
+
+		slot, err := g.leave(w, c.reason)
+		if c.in && (slot == nil || err != nil) || !c.in && (slot != nil || !errors.Is(err, c.reason)) {
+			t.Errorf("%v: left with %v, %v", c.reason, slot, err)
+		}
+		slot.Release()
+		if s := g.Stats(); s.Held != 0 || s.Slots != 0 || s.Waiting != 0 {
+			t.Errorf("%v: left behind %+v", c.reason, s)
+		}
 	}
 }
 

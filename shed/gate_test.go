@@ -111,6 +111,39 @@ func TestNobodyWaitsPastItsDeadline(t *testing.T) {
 	})
 }
 
+// 200 at once on 8 seats with a line of 64: 8 are in, 64 wait, and 128 are told
+// so at once. Each works for a second, so 16 more are in before it is too late
+// for the others.
+func TestAStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := shed.NewGate("g", shed.GateConfig{Seats: 8})
+		start := time.Now()
+		var entered, full, late atomic.Int64
+		var wg sync.WaitGroup
+		for range 200 {
+			wg.Go(func() {
+				slot, err := g.Enter(t.Context(), read, in(2500*time.Millisecond))
+				defer slot.Release()
+				switch took := time.Since(start); {
+				case err == nil:
+					entered.Add(1)
+					time.Sleep(time.Second)
+				case errors.Is(err, shed.ErrFull) && took == 0:
+					full.Add(1)
+				case errors.Is(err, shed.ErrLate) && took == 2500*time.Millisecond:
+					late.Add(1)
+				default:
+					t.Errorf("after %v: %v", took, err)
+				}
+			})
+		}
+		wg.Wait()
+		if entered.Load() != 24 || full.Load() != 128 || late.Load() != 48 {
+			t.Errorf("%d entered, %d found the line full, %d were late; want 24, 128, 48", entered.Load(), full.Load(), late.Load())
+		}
+	})
+}
+
 // arrivals lets requests arrive one after the other and notes in which order
 // they are let in; each leaves as soon as it is in.
 type arrivals struct {
@@ -225,6 +258,37 @@ func TestACapHoldsBackOnlyItsClass(t *testing.T) {
 		}
 		a.wg.Wait()
 	})
+}
+
+// Within a cap the order is as strict as in the line: a wide request that the
+// cap holds back is not overtaken by narrower ones under the same cap.
+func TestACapHoldsBackAllThatAreUnderIt(t *testing.T) {
+	for _, c := range []struct {
+		cap                string
+		in, wide, narrower shed.Want
+	}{
+		{"batch", download, shed.Want{Class: classify.Read, Batch: true, Seconds: 2}, download},
+		{"map", mapped, shed.Want{Class: classify.Map, Seconds: 2}, shed.Want{Class: classify.Map, Batch: true}},
+	} {
+		t.Run(c.cap, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &arrivals{gate: shed.NewGate("g", shed.GateConfig{
+					Seats: 16, SeatSeconds: time.Second, MaxSeats: 2, AtMost: map[string]int{c.cap: 2},
+				})}
+				held := enter(t, a.gate, c.in)
+				a.arrive(t, "wide", c.wide)
+				a.arrive(t, "narrower", c.narrower)
+				if len(a.in) != 0 {
+					t.Errorf("%v entered", a.in)
+				}
+				held.Release()
+				a.wg.Wait()
+				if !slices.Equal(a.in, []string{"wide", "narrower"}) {
+					t.Errorf("served %v", a.in)
+				}
+			})
+		})
+	}
 }
 
 func TestReconfigureToFewerSeats(t *testing.T) {

@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) ratelimit.Buckets) {
 		{"the draw that decides is named", decidingDraw},
 		{"two draws of one bucket add up", sameBucketTwice},
 		{"a cost above the burst never fits", neverFits},
+		{"of two refusals the graver is told", graverRefusal},
 		{"a refund restores", refundRestores},
 		{"a refund never fills past the burst", refundNeverOverfills},
 		{"waiters are due in the order in which they asked", waitersInOrder},
@@ -145,6 +146,21 @@ func neverFits(t *testing.T, b ratelimit.Buckets) {
 		t.Errorf("got %+v, want never, and no wait", g)
 	}
 	granted(t, reserve(t, b, soon, draw("a", slow, 10_000)), 0)
+}
+
+func graverRefusal(t *testing.T, b ratelimit.Buckets) {
+	granted(t, reserve(t, b, soon, append(draw("a", slow, 10_000), draw("b", slow, 10_000)...)), 0)
+	draws := append(draw("a", slow, 2000), draw("b", slow, 3000)...)
+	g := reserve(t, b, soon, draws)
+	refused(t, g)
+	if want := 3000 * time.Hour; g.Draw != 1 || g.Wait < want-time.Minute || g.Wait > want {
+		t.Errorf("got %+v, want %v for draw 1", g, want)
+	}
+	g = reserve(t, b, soon, append(draws, draw("c", slow, 10_001)...))
+	refused(t, g)
+	if !g.Never || g.Draw != 2 || g.Wait != 0 {
+		t.Errorf("got %+v, want never for draw 2", g)
+	}
 }
 
 func refundRestores(t *testing.T, b ratelimit.Buckets) {
