@@ -21,7 +21,6 @@ const (
 // exchange is one admitted request on its way to the upstream and back. The
 // front end fills in the first part and reads the second when forward returns.
 type exchange struct {
-	upstream *upstream
 	// deadline is the latest for the upstream's header.
 	deadline time.Time
 	// release gives back what the upstream's work holds. forward calls it
@@ -33,6 +32,12 @@ type exchange struct {
 	answered func(*http.Response)
 	stream   *StreamConfig
 	maxBody  int64
+	// trusted says that the peer is one of tenant.trusted_proxies: what it
+	// says in X-Forwarded-* and Forwarded is kept.
+	trusted bool
+	// streams is what all exchanges of the process share; nil is the
+	// upstream's own.
+	streams *streams
 
 	fault     fault
 	err       error         // what the fault was, for the log
