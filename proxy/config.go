@@ -173,3 +173,16 @@ type LimitsConfig struct {
 	// longer accepted. Defaults to 5s.
 	DrainDelay time.Duration `yaml:"drain_delay"`
 }
+
+const (
+	defaultDrain      = 30 * time.Second
+	defaultDrainDelay = 5 * time.Second
+)
+
+// DrainOrDefault is Drain with its default.
+func (l *LimitsConfig) DrainOrDefault() time.Duration { return orDefault(l.Drain, defaultDrain) }
+
+// DrainDelayOrDefault is DrainDelay with its default.
+func (l *LimitsConfig) DrainDelayOrDefault() time.Duration {
+	return orDefault(l.DrainDelay, defaultDrainDelay)
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/geoproxy/geoproxy/config"
+)
+
+// secretBytes is how long a secret made here is.
+const secretBytes = 32
+
+// secretOf gives the secret of the config, or the one kept in data_dir, which
+// is made when first asked for: tenants keep their names over restarts.
+func secretOf(file *config.File) ([]byte, error) {
+	if file.Secret != "" {
+		return []byte(file.Secret), nil
+	}
+	path := filepath.Join(file.DataDir, "secret")
+	secret, err := os.ReadFile(path) //nolint:gosec // the operator names the folder
+	switch {
+	case err == nil && len(secret) >= secretBytes:
+		return secret, nil
+	case err == nil:
+		return nil, fmt.Errorf("%s holds %d bytes, not a secret of %d: remove it to have one made", path, len(secret), secretBytes)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	if err := os.MkdirAll(file.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("data_dir: %w", err)
+	}
+	secret = make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // never fails
+	// Made whole under another name first, so that a crash leaves no half of one.
+	temp, err := os.CreateTemp(file.DataDir, "secret-*")
+	if err != nil {
+		return nil, err
+	}
+	_, werr := temp.Write(secret)
+	if err := errors.Join(werr, temp.Chmod(0o600), temp.Close(), os.Rename(temp.Name(), path)); err != nil {
+		return nil, fmt.Errorf("keeping a secret: %w", err)
+	}
+	return secret, nil
+}

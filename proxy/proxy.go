@@ -1,0 +1,117 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/geoproxy/geoproxy/ratelimit"
+)
+
+// Proxy is the HTTP front end: it decides on requests through its Admission
+// and forwards those that are admitted.
+type Proxy struct {
+	admission *Admission
+	metrics   *metrics
+	log       *slog.Logger
+	secret    []byte
+	accessLog atomic.Bool
+
+	reloading sync.Mutex // one reload at a time
+	stopping  context.Context
+	stop      context.CancelCauseFunc
+	requests  sync.WaitGroup // upgraded ones included, which no server waits for
+	streams   streams        // what all exchanges share
+}
+
+// Parts are what a Proxy is given.
+type Parts struct {
+	// Buckets hold the rate limits' state. Defaults to this process's own.
+	Buckets ratelimit.Buckets
+	// Registry takes the metrics. Required.
+	Registry prometheus.Registerer
+	// Log takes what an operator must know. Required.
+	Log *slog.Logger
+	// Secret keys the HMACs of tenants. Required; 16 bytes or more.
+	Secret []byte
+}
+
+// New makes a proxy of a checked config.
+func New(cfg Config, parts Parts) (*Proxy, error) {
+	if len(parts.Secret) < 16 {
+		return nil, errors.New("the secret must have 16 bytes or more")
+	}
+	if parts.Buckets == nil {
+		parts.Buckets = ratelimit.NewLocal(cmp.Or(cfg.Tenant.Max, defaultTenants))
+	}
+	p := &Proxy{log: parts.Log, secret: parts.Secret}
+	p.metrics = newMetrics(parts.Registry, &p.streams)
+	p.admission = &Admission{buckets: parts.Buckets, metrics: p.metrics, unrouted: newRouteSeries(p.metrics, "")}
+	p.stopping, p.stop = context.WithCancelCause(context.Background())
+	if err := p.Reload(cfg); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Reload puts a checked config in the place of the running one. Requests end
+// under the config that they began with; gates and buckets live on by name. On
+// an error nothing has changed.
+func (p *Proxy) Reload(cfg Config) error {
+	p.reloading.Lock()
+	defer p.reloading.Unlock()
+	old := p.admission.state.Load()
+	next, err := compile(cfg, old, p.secret, p.metrics, p.log)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	next.commit()
+	p.admission.state.Store(next)
+	p.metrics.gates.gates.Store(&next.gates)
+	p.accessLog.Store(cfg.AccessLog)
+	if old != nil {
+		old.retire(next)
+	}
+	return nil
+}
+
+// Admission gives what decides, for other front ends and for explain.
+func (p *Proxy) Admission() *Admission { return p.admission }
+
+// Drain ends what the proxy is doing: it returns when no request is left. When
+// ctx ends first, those that wait are refused with 503 and those under way are
+// cancelled, upgraded connections included.
+func (p *Proxy) Drain(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		p.requests.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	p.stop(errDraining)
+	<-done
+}
+
+// Close ends what runs in the background. Call it after Drain.
+func (p *Proxy) Close() {
+	p.stop(errDraining)
+	state := p.admission.state.Load()
+	state.tenants.close()
+	for _, u := range state.upstreams {
+		u.close()
+	}
+}
+
+// Context ends when a drain has run out of time: the base of every request's
+// context, so that a server built on it cancels what is still under way.
+func (p *Proxy) Context() context.Context { return p.stopping }
