@@ -44,7 +44,7 @@ func BoundsBody(body Body, contentEncoding, contentType string) Bounds {
 	}
 	room := borrow()
 	defer giveBack(room)
-	text, how := room.decode(body.Prefix, contentEncoding)
+	text, _, how := room.decode(body.Prefix, contentEncoding)
 	if how == malformed {
 		return everywhere
 	}

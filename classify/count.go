@@ -99,13 +99,13 @@ func CountBody(body Body, contentEncoding, contentType string) Geometry {
 
 	room := borrow()
 	defer giveBack(room)
-	text, how := room.decode(body.Prefix, contentEncoding)
-	if how == malformed || len(text) == 0 && !whole {
+	text, share, how := room.decode(body.Prefix, contentEncoding)
+	if how == malformed {
 		return Geometry{}.atBound(length * maxRatio)
 	}
-	// From here on the length is that of the decoded text: what was not read
-	// is taken to decode as what was read did.
-	scale := length / read
+	// From here on the length is that of the decoded text: what was not decoded
+	// is taken to decode as what was did.
+	scale := length / (read * share)
 	length = float64(len(text)) * scale
 
 	g, counted := countText(text, contentType, nil)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -37,11 +38,13 @@ func giveBack(r *room) { rooms.Put(r) }
 
 // decode undoes content codings, which the header lists in the order in which
 // they were applied (RFC 9110 8.4). It gives what could be decoded, in r's
-// memory or b's own; open where b ends early, malformed where a coding is
-// unknown, its data is damaged, or the limits do not hold it.
-func (r *room) decode(b []byte, contentEncoding string) ([]byte, reading) {
+// memory or b's own, and the share of b that it was decoded from: a coding that
+// works in blocks loses one that ends early. It is open where b ends early,
+// malformed where a coding is unknown, its data is damaged, or the limits do not
+// hold it.
+func (r *room) decode(b []byte, contentEncoding string) (text []byte, share float64, how reading) {
 	limit := min(maxDecoded, maxRatio*len(b))
-	how := complete
+	share = 1
 	for n := 0; contentEncoding != ""; {
 		var coding string
 		contentEncoding, coding = cutLast(contentEncoding)
@@ -49,18 +52,20 @@ func (r *room) decode(b []byte, contentEncoding string) ([]byte, reading) {
 			continue
 		}
 		if n++; n > maxCodings {
-			return nil, malformed
+			return nil, 0, malformed
 		}
+		var used int
 		var stage reading
 		r.in, r.out = r.out, r.in
-		r.out, stage = appendDecoded(r.out[:0], b, strings.ToLower(coding), limit)
-		if stage == malformed {
-			return nil, malformed
+		r.out, used, stage = appendDecoded(r.out[:0], b, strings.ToLower(coding), limit)
+		if stage == malformed || used == 0 {
+			return nil, 0, malformed
 		}
+		share *= float64(used) / float64(len(b))
 		how = max(how, stage)
 		b = r.out
 	}
-	return b, how
+	return b, share, how
 }
 
 // cutLast cuts the last element off a list with commas.
@@ -72,8 +77,9 @@ func cutLast(list string) (rest, last string) {
 	return list[:i], strings.TrimSpace(list[i+1:])
 }
 
-// appendDecoded undoes one coding of b, up to limit bytes.
-func appendDecoded(dst, b []byte, coding string, limit int) ([]byte, reading) {
+// appendDecoded undoes one coding of b, up to limit bytes. Used is how many bytes
+// of b it took to decode what it appends.
+func appendDecoded(dst, b []byte, coding string, limit int) (text []byte, used int, how reading) {
 	switch coding {
 	case "gzip", "x-gzip":
 		return gzips.append(dst, b, limit)
@@ -88,7 +94,7 @@ func appendDecoded(dst, b []byte, coding string, limit int) ([]byte, reading) {
 	case "zstd":
 		return zstds.append(dst, b, limit)
 	}
-	return dst, malformed
+	return dst, 0, malformed
 }
 
 // decoders keeps the decoders of one coding. Each has windows and tables of
@@ -150,46 +156,50 @@ func (z *lateZlib) reset(src io.Reader) (err error) {
 	return err
 }
 
-// append decodes src and appends it to dst, up to limit bytes; beyond them it
-// is malformed.
-func (p *decoders) append(dst, src []byte, limit int) ([]byte, reading) {
+// append decodes src and appends it to dst, up to limit bytes; what is longer is
+// malformed.
+func (p *decoders) append(dst, src []byte, limit int) (text []byte, used int, how reading) {
 	d := p.pool.Get().(*decoder)
 	d.src.Reset(src)
-	dst, err := d.read(dst, limit)
+	dst, used, err := d.read(dst, limit)
 	d.src.Reset(nil)
 	p.pool.Put(d)
 	switch {
 	case err == nil:
-		return dst, complete
+		return dst, len(src), complete
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return dst, open
+		return dst, used, open
 	}
-	return dst, malformed
+	return dst, used, malformed
 }
 
 var errTooLong = errors.New("decodes to more than is allowed")
 
-func (d *decoder) read(dst []byte, limit int) ([]byte, error) {
+func (d *decoder) read(dst []byte, limit int) (text []byte, used int, err error) {
+	length := d.src.Len()
 	if err := d.reset(&d.src); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
-		return dst, err
+		return dst, 0, err
 	}
 	for {
 		if len(dst) == cap(dst) {
-			dst = append(dst, make([]byte, max(len(dst), 16<<10))...)[:len(dst)]
+			dst = slices.Grow(dst, 16<<10)
 		}
 		n, err := d.Read(dst[len(dst):cap(dst)])
-		dst = dst[:len(dst)+n]
+		if n > 0 {
+			dst = dst[:len(dst)+n]
+			used = length - d.src.Len()
+		}
 		if len(dst) > limit {
-			return dst[:limit], errTooLong
+			return dst, used, errTooLong
 		}
 		if errors.Is(err, io.EOF) {
-			return dst, nil
+			return dst, used, nil
 		}
 		if err != nil {
-			return dst, err
+			return dst, used, err
 		}
 	}
 }

@@ -119,12 +119,13 @@ func (w *wkt) literal(i int) (end int, how reading) {
 }
 
 // notOrdinate marks the bytes of a word that are not in "-.0123456789 ", as
-// [notNumeric] does.
+// notNumeric does.
 func notOrdinate(w uint64) uint64 {
-	slash, space := w^'/'*ones, w^' '*ones
-	other := ^((w | highs) - '-'*ones) | (w + (0x7f-'9')*ones) | w | ((slash - ones) &^ slash)
-	notSpace := (space&^uint64(highs) + (highs - ones)) | space
-	return other & notSpace & highs
+	x := w ^ ' '*ones
+	slash := w ^ '/'*ones
+	low := (x + 0x7f*ones) &^ ((x | highs) - ('-'^' ')*ones)
+	high := x + (0x7f-('9'^' '))*ones
+	return (low | high | x | (slash-ones)&^slash) & highs
 }
 
 // beginsNumber reports whether a byte begins a number, NaN and Inf included,
