@@ -3,6 +3,7 @@ package classify
 import (
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // Classifier prices the requests of one route. It is immutable, and safe for
@@ -11,7 +12,7 @@ type Classifier struct {
 	rules     []rule
 	rulesBody bool     // some rule reads the body
 	families  []family // those that are asked, in their order
-	defaults  view     // of every view
+	settings  settings
 	model     model
 }
 
@@ -22,14 +23,14 @@ func New(cfg Config) (*Classifier, error) {
 	if len(mistakes) > 0 {
 		return nil, errors.Join(mistakes...)
 	}
-	c := &Classifier{model: newModel(cfg), defaults: view{assume: cfg.Assume.withDefaults(), sure: sure{
+	c := &Classifier{model: newModel(cfg), settings: settings{assume: cfg.Assume.withDefaults(), sure: sure{
 		features: cfg.Assume.Features > 0,
 		vertices: cfg.Assume.Vertices > 0,
 		limit:    cfg.Assume.Limit > 0,
 	}}}
 	for _, f := range families {
 		if cfg.Family == f.name {
-			c.families, c.defaults.forced = []family{f}, true
+			c.families, c.settings.forced = []family{f}, true
 		} else if cfg.Family == "" || cfg.Family == familyAuto {
 			c.families = append(c.families, f)
 		}
@@ -69,7 +70,8 @@ func (c *Classifier) NeedsBody(r *Request) bool {
 		return false
 	}
 	v := c.view(r)
-	v.path = splitPath(r.Path)
+	defer done(v)
+	v.split(r.Path)
 	a, recognised := c.recognise(v)
 	return a.body || !recognised && r.mayCarryGeometry()
 }
@@ -80,10 +82,15 @@ func (c *Classifier) NeedsBody(r *Request) bool {
 //
 // A path that upstreams read in several ways is priced in each.
 func (c *Classifier) Estimate(r *Request) Estimate {
-	v, in := c.view(r), ruleInput{request: r}
-	best := c.price(v, &in, r.Path)
+	v := c.view(r)
+	defer done(v)
+	var in *ruleInput
+	if len(c.rules) > 0 {
+		in = &ruleInput{request: r}
+	}
+	best := c.price(v, in, r.Path)
 	pathReadings(r.Path, func(p string) {
-		best = dearer(best, c.price(v, &in, p))
+		best = dearer(best, c.price(v, in, p))
 	})
 	return best
 }
@@ -91,13 +98,13 @@ func (c *Classifier) Estimate(r *Request) Estimate {
 // price prices one reading of the path: by the first rule that matches, else by
 // the first family that recognises it.
 func (c *Classifier) price(v *view, in *ruleInput, reading string) Estimate {
-	in.path = reading
 	for i := range c.rules {
+		in.path = reading
 		if e, matched := c.rules[i].estimate(in, c.model); matched {
 			return e
 		}
 	}
-	v.path = splitPath(reading)
+	v.split(reading)
 	a, ok := c.recognise(v)
 	if !ok {
 		a = unknown(v.Request)
@@ -105,10 +112,20 @@ func (c *Classifier) price(v *view, in *ruleInput, reading string) Estimate {
 	return c.model.price(a)
 }
 
+// views are kept, for the families are called through a table and so have the
+// view on the heap.
+var views = sync.Pool{New: func() any { return new(view) }}
+
 func (c *Classifier) view(r *Request) *view {
-	v := c.defaults
-	v.Request = r
-	return &v
+	v := views.Get().(*view) //nolint:forcetypeassert // the pool holds nothing else
+	v.Request, v.settings = r, c.settings
+	return v
+}
+
+// done gives a view back. It keeps nothing of the request.
+func done(v *view) {
+	*v = view{}
+	views.Put(v)
 }
 
 func (c *Classifier) recognise(v *view) (answer, bool) {

@@ -50,6 +50,11 @@ func Families() []string {
 type view struct {
 	*Request
 	path
+	settings
+}
+
+// settings are what a config says to the families.
+type settings struct {
 	assume Assume // with its defaults
 	sure   sure
 	// forced says that the config names the family, so that a shape which

@@ -121,8 +121,12 @@ func (m model) price(a answer) Estimate {
 	}
 	a.Inputs, a.guess = a.Inputs.clamp(), a.guess.clamp()
 	a.Assumed = a.Assumed || a.guess != Inputs{}
-	seconds := clampSeconds(r.base + r.variable(a.Inputs))
-	return Estimate{Call: a.Call, Seconds: seconds, Low: a.unsure || 2*r.variable(a.guess) > seconds}
+	seconds := r.base + r.variable(a.Inputs)
+	return Estimate{
+		Call:    a.Call,
+		Seconds: clampSeconds(seconds),
+		Low:     a.unsure || 2*r.variable(a.guess) > max(seconds, minSeconds),
+	}
 }
 
 // variable is what the inputs cost, without the base.

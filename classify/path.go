@@ -16,15 +16,16 @@ type path struct {
 	n   int // -1 where there are more
 }
 
-func splitPath(s string) (p path) {
+func (p *path) split(s string) {
+	p.n = 0
 	s = strings.TrimSuffix(strings.TrimPrefix(s, "/"), "/")
 	for more := s != ""; more; p.n++ {
 		if p.n == maxSegments {
-			return path{n: -1}
+			p.n = -1
+			return
 		}
 		p.seg[p.n], s, more = strings.Cut(s, "/")
 	}
-	return p
 }
 
 // last gives the i-th segment from the end, "" where there is none.

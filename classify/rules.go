@@ -3,6 +3,7 @@ package classify
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -115,12 +116,12 @@ func (env ruleEnv) expression(text string, wants []*cel.Type) (program cel.Progr
 		}
 		return nil, false, wrongs
 	}
-	fits := false
-	for _, want := range wants {
-		fits = fits || checked.OutputType().IsExactType(want)
-	}
-	if !fits {
-		return nil, false, []string{fmt.Sprintf("column 1: gives %s, not %s", checked.OutputType(), wants[len(wants)-1])}
+	if got := checked.OutputType(); !slices.ContainsFunc(wants, got.IsExactType) {
+		want := "a number"
+		if len(wants) == 1 {
+			want = wants[0].String()
+		}
+		return nil, false, []string{fmt.Sprintf("column 1: gives %s, not %s", got, want)}
 	}
 	ast.PreOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		body = body || e.Kind() == ast.IdentKind && strings.HasPrefix(e.AsIdent(), "body.")

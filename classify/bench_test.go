@@ -1,0 +1,56 @@
+package classify_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/geoproxy/geoproxy/classify"
+)
+
+// One request of each kind that a route sees most. The goal is 1.5 us and two
+// allocations: the view that the families look at, and the basis.
+func BenchmarkEstimate(b *testing.B) {
+	c, err := classify.New(classify.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, bm := range []struct {
+		name    string
+		request classify.Request
+	}{
+		{"items", classify.Request{Path: "/ogc/collections/roads/items", Query: "bbox=4.80,52.30,4.95,52.42&limit=50&f=json"}},
+		{"deep", classify.Request{Path: "/collections/parcels/items", Query: "limit=10000&offset=90000"}},
+		{"filter", classify.Request{Path: "/collections/parcels/items", Query: "filter=S_INTERSECTS(geom,POLYGON((5+52,5.2+52,5.2+52.1,5+52)))&limit=1000"}},
+		{"tile", classify.Request{Path: "/public.roads/14/8412/5384.pbf"}},
+		{"picture", classify.Request{Path: "/styles/basic/18/134690/86171@2x.png"}},
+		{"unknown", classify.Request{Path: "/rpc/nearest", Query: "lon=4.9&lat=52.3&k=10"}},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			r := bm.request
+			r.Method, r.Header = "GET", http.Header{"Accept": {"*/*"}, "User-Agent": {"bench"}}
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Estimate(&r)
+			}
+		})
+	}
+}
+
+// A rule costs what its expressions cost.
+func BenchmarkRule(b *testing.B) {
+	c, err := classify.New(classify.Config{Rules: []classify.Rule{
+		{Op: "heatmap", Class: "compute", When: `request.path.startsWith("/heat")`, Cells: "int(query.w) * int(query.h)"},
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, path := range map[string]string{"matches": "/heat", "passes": "/collections/roads/items"} {
+		b.Run(name, func(b *testing.B) {
+			r := classify.Request{Method: "GET", Path: path, Query: "w=1000&h=1000"}
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Estimate(&r)
+			}
+		})
+	}
+}
