@@ -130,6 +130,7 @@ func TestLoadReadsAllForms(t *testing.T) {
 listen: 127.0.0.1:0
 data_dir: state
 secret: "${GEOPROXY_SECRET}"
+admin_token: ${EMPTY:-}
 tenant: { from: [header:X-Api-Key, address], keys: keys.yaml, trusted_proxies: 10.0.0.0/8 }
 gates:
   gis: &gis { seats: "${SEATS}", seat_seconds: 500ms, max_seats: 4, at_most: { map: 4 } }
@@ -144,7 +145,7 @@ routes:
   gate: { seats: 3 }
   cors: [https://a.example, "https://b.example"]
   rates: [{ name: cost, per: [tenant, address], tokens: 0.5, burst: 10, every: 1m, unit: second }]
-  rules: [{ op: price$$, class: read, when: 'request.path == "/${NOBODY:-x}"', cells: 256 }]
+  rules: [{ op: price, class: read, when: 'request.path == "/$$${NOBODY:-x}"', cells: 256 }]
 `)
 	a, b := f.Routes[0], f.Routes[1]
 	switch {
@@ -162,7 +163,7 @@ routes:
 		t.Error("route a", a)
 	case b.Gate.Seats != 3 || len(b.CORS) != 2 || b.Rates[0].Tokens != 0.5 || b.Rates[0].Every != time.Minute:
 		t.Error("route b", b)
-	case b.Rules[0].Op != "price$" || b.Rules[0].When != `request.path == "/x"` || b.Rules[0].Cells != "256":
+	case b.Rules[0].When != `request.path == "/$x"` || b.Rules[0].Cells != "256":
 		t.Error("rules", b.Rules)
 	}
 	if !filepath.IsAbs(f.Tenant.Keys) || !filepath.IsAbs(f.DataDir) || filepath.Base(f.DataDir) != "state" {
@@ -171,9 +172,9 @@ routes:
 }
 
 func TestVariablesAddNoStructure(t *testing.T) {
-	f := load(t, "routes: [{ name: a, upstream: http://127.0.0.1:1, rules: [{ op: x, class: read, seconds: '1', when: \"'${HOSTILE}' == ''\" }] }]")
+	f := load(t, "routes: [{ name: a, upstream: http://127.0.0.1:1, exempt: { paths: [ '/${HOSTILE}' ] } }]")
 	hostile, _ := environment("HOSTILE")
-	if got := f.Routes[0].Rules[0].When; got != "'"+hostile+"' == ''" || f.Admin != config.DefaultAdmin {
+	if got := f.Routes[0].Exempt.Paths; len(got) != 1 || got[0] != "/"+hostile || f.Admin != config.DefaultAdmin {
 		t.Errorf("%q %s", got, f.Admin)
 	}
 }

@@ -93,7 +93,11 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 		d.pairs(n, path, func(key, value *yaml.Node, at string) {
 			for _, f := range fields {
 				if f.name == key.Value {
+					before := len(d.found)
 					d.value(value, v.FieldByIndex(f.index), f.unit, at)
+					if len(d.found) == before {
+						d.nothing(value, v.FieldByIndex(f.index), at)
+					}
 					return
 				}
 			}
@@ -118,6 +122,31 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	default:
 		d.mistake(n, path, "must be %s, not a mapping", wanted(v.Type(), ""))
 	}
+}
+
+// nothing notes a value that would be taken for no value at all: the default
+// would apply where somebody wrote that nothing should.
+func (d *decoder) nothing(n *yaml.Node, v reflect.Value, path string) {
+	if !v.IsZero() {
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		// ${VAR:-} says that nothing is fine.
+		if !strings.Contains(d.places[path].written, ":-") {
+			d.mistake(n, path, "is empty: leave the key out")
+		}
+	case reflect.Int, reflect.Int64, reflect.Float64:
+		if !zeroIsOff(path) {
+			d.mistake(n, path, "0 would be taken for the default: leave the key out, or write the least that is meant")
+		}
+	}
+}
+
+// zeroIsOff reports whether 0 means what it says at path.
+func zeroIsOff(path string) bool {
+	return path == "front_timeout" || path == "stream.max" ||
+		strings.HasSuffix(path, ".max_body") || strings.HasSuffix(path, ".seat_seconds")
 }
 
 // pairs calls each for every key of n that can be one, and its value. Keys are

@@ -101,18 +101,18 @@ func (k *checker) classes(path string, r *RouteConfig) {
 		k.oneOf(at+".too_big", said.TooBig, string(TooBigWait), string(TooBigRefuse))
 		p := compileClass(class, said, false)
 		if p.inline > p.alwaysQueue {
-			k.mistake(at+".inline", fmt.Sprintf("is above always_queue (%s): a request cannot be both", seconds(p.alwaysQueue)))
+			k.mistake(at+".inline", fmt.Sprintf("is above always_queue (%s): a request cannot be both", asDuration(p.alwaysQueue)))
 		}
 		if p.admission > p.deadline {
 			k.warn(at+".admission", fmt.Sprintf("(%s) is longer than the deadline (%s), which the wait is part of", p.admission, p.deadline))
 		}
 		if p.alwaysQueue > p.deadline.Seconds() {
-			k.warn(at+".always_queue", fmt.Sprintf("(%s) is never reached: the deadline is %s", seconds(p.alwaysQueue), p.deadline))
+			k.warn(at+".always_queue", fmt.Sprintf("(%s) is never reached: the deadline is %s", asDuration(p.alwaysQueue), p.deadline))
 		}
 	}
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func asDuration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func classNames() string {
 	var names []string
