@@ -49,7 +49,7 @@ func Families() []string {
 // view is a request as the families see it: with one reading of its path.
 type view struct {
 	*Request
-	path
+	segments
 	settings
 }
 

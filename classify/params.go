@@ -89,10 +89,7 @@ func (e escaped) plain() bool {
 
 // is reports whether e spells name.
 func (e escaped) is(name string) bool {
-	if len(e) == len(name) {
-		return string(e) == name
-	}
-	return len(e) > len(name) && e.spells(name, false)
+	return string(e) == name || len(e) >= len(name) && e.spells(name, false)
 }
 
 // isFold is is for the protocols whose keys know no case. The name is in lower case.

@@ -9,14 +9,14 @@ import (
 // recognised, and so priced as unknown.
 const maxSegments = 32
 
-// path is one reading of a request's path: its segments, without the slashes.
+// segments are one reading of a request's path: its segments, without the slashes.
 // A slash at the end does not count.
-type path struct {
+type segments struct {
 	seg [maxSegments]string
 	n   int // -1 where there are more
 }
 
-func (p *path) split(s string) {
+func (p *segments) split(s string) {
 	p.n = 0
 	s = strings.TrimSuffix(strings.TrimPrefix(s, "/"), "/")
 	for more := s != ""; more; p.n++ {
@@ -29,7 +29,7 @@ func (p *path) split(s string) {
 }
 
 // last gives the i-th segment from the end, "" where there is none.
-func (p *path) last(i int) string {
+func (p *segments) last(i int) string {
 	if i < p.n {
 		return p.seg[p.n-1-i]
 	}
