@@ -73,9 +73,8 @@ func (r *redactor) url(raw string) string {
 
 // header redacts a header's value.
 func (r *redactor) header(name, value string) string {
-	plain := plainName(name)
 	switch {
-	case r.names[plain] || isSecret(plain) || secretHeaders[plain]:
+	case r.isSecretName(name) || secretHeaders[plainName(name)]:
 		return redacted
 	case strings.Contains(value, "://") || strings.HasPrefix(value, "/"):
 		return r.url(value)
@@ -170,8 +169,7 @@ func (r *redactor) pair(pair string) string {
 			end += start
 		}
 		name, _, hasValue := strings.Cut(pair[start:end], "=")
-		plain := plainName(name)
-		secret := r.names[plain] || isSecret(plain) || !r.typed && isTyped(plain)
+		secret := r.isSecretName(name) || !r.typed && isTyped(plainName(name))
 		switch {
 		case hasValue && secret && !r.holdsSecret(name):
 			return pair[:start] + name + "=" + redacted
@@ -214,15 +212,27 @@ func (r *redactor) namesSecret(text string) bool {
 		for begin > 0 && isNameByte(name[begin-1]) {
 			begin--
 		}
-		if plain := plainName(name[begin:]); r.names[plain] || isSecret(plain) {
+		if r.isSecretName(name[begin:]) {
 			return true
 		}
 	}
 	return false
 }
 
+// isSecretName reports whether a name is one of a secret, or of a list of them
+// in the manner of PHP: key[0].
+func (r *redactor) isSecretName(name string) bool {
+	name, _ = decoded(name)
+	plain := plainName(name)
+	if r.names[plain] || isSecret(plain) {
+		return true
+	}
+	list, _, ok := strings.Cut(name, "[")
+	return ok && r.isSecretName(list)
+}
+
 func isNameByte(c byte) bool {
-	return c == '-' || c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+	return c == '-' || c == '[' || c == ']' || c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
 
 // userinfo reports whether a text has a user and password before an '@'.
@@ -251,9 +261,10 @@ func decoded(text string) (string, bool) {
 	return text, false
 }
 
-// unescapedOnce undoes every escape that is whole and leaves the others.
+// unescapedOnce undoes every escape of URLs and, for ASCII, of JSON that is
+// whole, and leaves the others.
 func unescapedOnce(text string) string {
-	if !strings.ContainsAny(text, "%+") {
+	if !strings.ContainsAny(text, `%+\`) {
 		return text
 	}
 	var b strings.Builder
@@ -264,6 +275,9 @@ func unescapedOnce(text string) string {
 		case text[i] == '%' && i+2 < len(text) && unhex(text[i+1]) < 16 && unhex(text[i+2]) < 16:
 			b.WriteByte(unhex(text[i+1])<<4 | unhex(text[i+2]))
 			i += 2
+		case strings.HasPrefix(text[i:], `\u00`) && i+5 < len(text) && unhex(text[i+4]) < 8 && unhex(text[i+5]) < 16:
+			b.WriteByte(unhex(text[i+4])<<4 | unhex(text[i+5]))
+			i += 5
 		default:
 			b.WriteByte(text[i])
 		}

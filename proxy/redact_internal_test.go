@@ -48,6 +48,8 @@ func TestURLsAreRedacted(t *testing.T) {
 		"/cog/tiles/1/2/3?url=https%3A%2F%2Fb.example%2Fx.tif%3Fsig%3DSECRET": "/cog/tiles/1/2/3?url=REDACTED",
 		"/cog?url=https%253A%252F%252Fu%253ASECRET%2540b.example%252F":        "/cog?url=REDACTED",
 		"/mcp?arguments=%7B%22api_key%22%3A%22SECRET%22%7D":                   "/mcp?arguments=REDACTED",
+		"/items?doc={%22api_k\\u0065y%22:%22SECRET%22}":                       "/items?doc=REDACTED",
+		"/items?key[0]=SECRET&user[key]=MORE":                                 "/items?key[0]=REDACTED&user[key]=REDACTED",
 		"/proxy/https%3A%2F%2Fb%2Fx%3Ftoken%3DSECRET/more":                    "/proxy/REDACTED/more",
 		// What people typed.
 		"/search?q=10+Downing+Street&format=json":                "/search?q=REDACTED&format=json",
@@ -147,7 +149,7 @@ func FuzzRedact(f *testing.F) {
 		case 1:
 			core = written + "=x;" + value
 		case 2:
-			core = "json={\"" + written + "\": \"" + value + "\"}"
+			core = "doc={\"" + written + "\": \"" + value + "\"}"
 		case 3:
 			core = "url=https://user:" + value + "@example.org/"
 		}

@@ -76,8 +76,9 @@ type tenants struct {
 
 // credential is what a source gave, by its digest: tables hold no secrets.
 type credential struct {
-	source int
-	digest [sha256.Size]byte
+	digest  [sha256.Size]byte
+	source  int
+	checked bool // whoever sent it has checked it, or for a certificate the handshake
 }
 
 // named is what a credential was found to name.
@@ -167,13 +168,13 @@ func (t *tenants) identify(c *caller) Tenant {
 	now := time.Now().Unix()
 	address := t.addressID(t.clientAddr(c))
 	tenant := Tenant{ID: address, Factor: 1}
-	claimed := false
+	claimed, trusted := false, t.trusts(c)
 	for i := range t.sources {
 		if t.sources[i].kind == sourceAddress {
 			claimed = true // what follows counts only where it verifies
 			continue
 		}
-		found, ok := t.ask(i, c, now)
+		found, ok := t.ask(i, c, trusted, now)
 		if !ok {
 			continue
 		}
@@ -189,20 +190,26 @@ func (t *tenants) identify(c *caller) Tenant {
 	return tenant
 }
 
+// trusts reports whether what the request claims was checked by whoever sent
+// it: with trust, one of the trusted proxies, or where none are listed anybody.
+func (t *tenants) trusts(c *caller) bool {
+	return t.trust && (len(t.trusted) == 0 || t.isTrusted(c.Peer.Unmap().WithZone("")))
+}
+
 // ask has a source name the tenant, and reports whether it is present.
-func (t *tenants) ask(i int, c *caller, now int64) (Tenant, bool) {
+func (t *tenants) ask(i int, c *caller, trusted bool, now int64) (Tenant, bool) {
 	switch s := &t.sources[i]; s.kind {
 	case sourceHeader, sourceQuery:
 		if value := s.key(c); value != "" {
-			return t.byKey(i, value, now), true
+			return t.byKey(credential{source: i, checked: trusted}, value, now), true
 		}
 	case sourceJWT:
 		if token := bearerToken(c.Header); token != "" {
-			return t.byToken(i, token, now)
+			return t.byToken(credential{source: i, checked: trusted}, token, now)
 		}
 	case sourceMTLS:
 		if c.TLS != nil && len(c.TLS.PeerCertificates) > 0 {
-			return t.byCertificate(i, c.TLS, now)
+			return t.byCertificate(credential{source: i}, c.TLS, now)
 		}
 	case sourceAddress:
 	}
@@ -210,17 +217,16 @@ func (t *tenants) ask(i int, c *caller, now int64) (Tenant, bool) {
 }
 
 // byKey names the tenant of a key: as the keys file does, or else by itself.
-func (t *tenants) byKey(i int, key string, now int64) Tenant {
-	digest := digestOf(key)
-	if k, ok := t.keys.Load().byDigest[digest]; ok && (k.until == 0 || now < k.until) {
+func (t *tenants) byKey(cred credential, key string, now int64) Tenant {
+	cred.digest = digestOf(key)
+	if k, ok := t.keys.Load().byDigest[cred.digest]; ok && (k.until == 0 || now < k.until) {
 		return k.Tenant
 	}
-	cred := credential{source: i, digest: digest}
 	if n, ok := t.known(cred, now, nil); ok {
 		return n.Tenant
 	}
 	return t.remember(cred, named{
-		Tenant: Tenant{ID: t.id(kindKey, key), Factor: 1, Verified: t.trust},
+		Tenant: Tenant{ID: t.id(kindKey, key), Factor: 1, Verified: cred.checked},
 		until:  never,
 	})
 }
@@ -240,7 +246,7 @@ func (t *tenants) known(cred credential, now int64, by *verification) (named, bo
 
 // remember keeps what a credential names.
 func (t *tenants) remember(cred credential, n named) Tenant {
-	if n.Verified && !t.trust {
+	if n.Verified && !t.trust { // under trust nothing was verified here
 		t.verified.put(cred, n)
 	} else {
 		t.claimed.put(cred, n)

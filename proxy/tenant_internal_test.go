@@ -310,6 +310,18 @@ func TestTrustTakesClaimsForVerified(t *testing.T) {
 	}
 }
 
+func TestTrustIsForTrustedProxiesWhereTheyAreListed(t *testing.T) {
+	ts := testTenants(t, TenantConfig{From: []string{"header:X-User"}, Trust: true, TrustedProxies: []string{"10.0.0.0/8"}})
+	for range 2 { // worked out, and remembered
+		if got := ts.identify(from("10.0.0.1", "X-User", "ada", "X-Forwarded-For", "192.0.2.1")); !got.Verified {
+			t.Errorf("by a trusted proxy: %+v", got)
+		}
+		if got := ts.identify(from("192.0.2.1", "X-User", "ada")); got.Verified || !got.countsAddress() {
+			t.Errorf("past the proxy: %+v", got)
+		}
+	}
+}
+
 func TestSettingsThatCannotBeRead(t *testing.T) {
 	_, err := newTenants(TenantConfig{
 		From: []string{"header:", "cookie:x", "jwt:", "mtls:x", "query:"}, TrustedProxies: []string{"10.0.0.0/99", "everybody"}, Keys: "/nowhere",

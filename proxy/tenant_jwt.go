@@ -35,43 +35,45 @@ var errCritical = errors.New("the token has extensions that must be understood, 
 // byToken names the tenant of a JWT by a claim of it. A token without the
 // claim names nobody. Two issuers may share a key set, so the issuer is part
 // of the name.
-func (t *tenants) byToken(i int, token string, now int64) (Tenant, bool) {
+func (t *tenants) byToken(cred credential, token string, now int64) (Tenant, bool) {
 	if !looksLikeJWT(token) {
 		return Tenant{}, false
 	}
-	cred := credential{source: i, digest: digestOf(token)}
+	cred.digest = digestOf(token)
 	keys := t.jwks.current()
 	if n, ok := t.known(cred, now, keys); ok {
 		return n.Tenant, n.ID != ""
 	}
+	claim := t.sources[cred.source].name
 	n := named{until: now + recheck, by: keys}
 	claims, err := keys.verify(token)
 	switch {
 	case err == nil:
-		if name := claimText(claims, t.sources[i].name); name != "" {
-			n.Tenant = Tenant{ID: t.id(kindJWT, t.sources[i].name, claimText(claims, "iss"), name), Factor: 1, Verified: true}
+		if name := claimText(claims, claim); name != "" {
+			n.Tenant = Tenant{ID: t.id(kindJWT, claim, claimText(claims, "iss"), name), Factor: 1, Verified: true}
 		}
 		n.until = unixOf(claims.GetExpirationTime())
 	case errors.Is(err, jwkset.ErrKeyNotFound):
 		t.jwks.refresh() // the issuer may have a new key
 		fallthrough
 	default:
-		n.Tenant = t.claimedToken(i, token, claims)
+		n.Tenant = t.claimedToken(cred, token, claims)
 	}
 	return t.remember(cred, n), n.ID != ""
 }
 
 // claimedToken names the tenant of a token that was not verified: by what it
 // says of itself, or where that cannot be read by the whole token.
-func (t *tenants) claimedToken(i int, token string, claims jwt.MapClaims) Tenant {
-	name, issuer := claimText(claims, t.sources[i].name), claimText(claims, "iss")
+func (t *tenants) claimedToken(cred credential, token string, claims jwt.MapClaims) Tenant {
+	claim := t.sources[cred.source].name
+	name, issuer := claimText(claims, claim), claimText(claims, "iss")
 	if name == "" {
 		name = token
 	}
-	if t.trust {
-		return Tenant{ID: t.id(kindJWT, t.sources[i].name, issuer, name), Factor: 1, Verified: true}
+	if cred.checked {
+		return Tenant{ID: t.id(kindJWT, claim, issuer, name), Factor: 1, Verified: true}
 	}
-	return Tenant{ID: t.id(kindJWTClaim, t.sources[i].name, issuer, name), Factor: 1}
+	return Tenant{ID: t.id(kindJWTClaim, claim, issuer, name), Factor: 1}
 }
 
 // looksLikeJWT reports whether a token has the form of a signed JWT (RFC 7515,

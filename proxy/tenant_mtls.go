@@ -8,15 +8,10 @@ import (
 
 // byCertificate names the tenant of a client certificate: verified where the
 // handshake built a chain to a trusted authority, otherwise claimed.
-func (t *tenants) byCertificate(i int, state *tls.ConnectionState, now int64) (Tenant, bool) {
+func (t *tenants) byCertificate(cred credential, state *tls.ConnectionState, now int64) (Tenant, bool) {
 	leaf := state.PeerCertificates[0]
-	chained := len(state.VerifiedChains) > 0 && leaf.NotAfter.Unix() > now
-	// The same certificate may come over a chained connection and over another
-	// one: what it names depends on both.
-	cred := credential{source: i, digest: sha256.Sum256(leaf.Raw)}
-	if !chained {
-		cred.digest[0] ^= 0xff
-	}
+	cred.digest = sha256.Sum256(leaf.Raw)
+	cred.checked = len(state.VerifiedChains) > 0 && leaf.NotAfter.Unix() > now
 	if n, ok := t.known(cred, now, nil); ok {
 		return n.Tenant, true
 	}
@@ -25,7 +20,7 @@ func (t *tenants) byCertificate(i int, state *tls.ConnectionState, now int64) (T
 		return Tenant{}, false
 	}
 	n := named{Tenant: Tenant{ID: t.id(kindMTLSClaim, name), Factor: 1}, until: never}
-	if chained {
+	if cred.checked {
 		n.Tenant = Tenant{ID: t.id(kindMTLS, name), Factor: 1, Verified: true}
 		n.until = leaf.NotAfter.Unix()
 	}
