@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -48,9 +49,7 @@ func (m model) reserve(draws []Draw, wait, now int64) bool {
 	}
 	for _, d := range draws {
 		if d.Cost > d.Limit.Burst || m.due(d, now).Cmp(ratio(now+wait, 1)) > 0 {
-			for key, full := range before {
-				m[key] = full
-			}
+			maps.Copy(m, before)
 			return false
 		}
 		full := m.full(d.Key, now)

@@ -3,7 +3,9 @@ package ratelimit
 import (
 	"context"
 	"hash/maphash"
+	"maps"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,8 +13,8 @@ import (
 
 const (
 	// manyShards is how many locks the buckets of a large table are spread
-	// over. A set of shards is one word.
-	manyShards = 64
+	// over. With the overflow buckets' own, a set of shards is one word.
+	manyShards = 63
 	// fewBuckets is the table size up to which one lock does, and a whole sweep
 	// is cheap enough to be made whenever the table is full.
 	fewBuckets = 256
@@ -37,13 +39,13 @@ const (
 // all such keys share. A refund of such a draw is lost, because by then nobody
 // can tell whose it was: that errs on the side of admitting less.
 type Local struct {
-	epoch  time.Time // carries the monotonic clock
-	seed   maphash.Seed
-	max    int64
-	count  atomic.Int64 // buckets in shards
-	shards []shard      // 1 or manyShards
-	// overflow is locked after all others. Its keys have no subject.
-	overflow shard
+	epoch time.Time // carries the monotonic clock
+	seed  maphash.Seed
+	max   int64
+	count atomic.Int64 // buckets, overflow buckets aside
+	// shards are 1 or manyShards, and last the overflow buckets. They are
+	// locked in this order.
+	shards []shard
 }
 
 type shard struct {
@@ -60,11 +62,10 @@ func NewLocal(max int) *Local {
 	if max > fewBuckets {
 		n = manyShards
 	}
-	l.shards = make([]shard, n)
+	l.shards = make([]shard, n+1)
 	for i := range l.shards {
 		l.shards[i].buckets = make(map[Key]*bucket)
 	}
-	l.overflow.buckets = make(map[Key]*bucket)
 	return l
 }
 
@@ -95,13 +96,7 @@ type touched struct {
 // reserve makes every draw, or none.
 func (l *Local) reserve(draws []Draw, wait time.Duration, now int64) Grant {
 	locked := l.lock(draws)
-	overflowing := false
-	defer func() {
-		if overflowing {
-			l.overflow.mu.Unlock()
-		}
-		l.unlock(locked)
-	}()
+	defer func() { l.unlock(locked) }()
 
 	// Draw one after the other, so that two draws of one bucket see each other.
 	var room [4]touched // on the stack: more policies at once are rare
@@ -114,24 +109,18 @@ func (l *Local) reserve(draws []Draw, wait time.Duration, now int64) Grant {
 			b, fresh = l.add(d, now)
 		}
 		if b == nil {
-			if !overflowing {
-				l.overflow.mu.Lock()
-				overflowing = true
-			}
-			b = l.overflow.findOrAdd(Draw{Key: Key{Policy: d.Key.Policy}, Limit: d.Limit}, now)
+			b = l.overflow(d, &locked, now)
 		}
 		undo = append(undo, touched{b, *b, fresh})
-		if d.Cost <= 0 {
-			continue
+		if d.Cost > 0 {
+			due, ok, never := b.debit(d.Cost, int64(max(0, wait)), now)
+			grant.weigh(i, time.Duration(due), ok, never)
 		}
-		due, ok, never := b.debit(d.Cost, int64(max(0, wait)), now)
-		grant.weigh(i, time.Duration(due), ok, never)
 	}
-
 	if !grant.OK {
-		for i := len(undo) - 1; i >= 0; i-- {
-			*undo[i].bucket = undo[i].before
-			if undo[i].fresh {
+		for i, u := range slices.Backward(undo) {
+			*u.bucket = u.before
+			if u.fresh {
 				l.drop(l.shard(draws[i].Key), draws[i].Key)
 			}
 		}
@@ -182,10 +171,11 @@ func (l *Local) left(key Key, limit Limit, now int64) Milli {
 	defer s.mu.Unlock()
 	b := s.find(&d, now)
 	if b == nil && l.count.Load() >= l.max {
-		l.overflow.mu.Lock()
-		defer l.overflow.mu.Unlock()
+		last := &l.shards[len(l.shards)-1]
+		last.mu.Lock()
+		defer last.mu.Unlock()
 		d.Key.Subject = ""
-		b = l.overflow.find(&d, now)
+		b = last.find(&d, now)
 	}
 	if b == nil {
 		return limit.Burst
@@ -198,14 +188,15 @@ func (l *Local) left(key Key, limit Limit, now int64) Milli {
 func (l *Local) shard(key Key) *shard { return &l.shards[l.index(key)] }
 
 func (l *Local) index(key Key) int {
-	if len(l.shards) == 1 {
+	n := len(l.shards) - 1
+	if n == 1 {
 		return 0
 	}
 	name := key.Subject
 	if name == "" {
 		name = key.Policy
 	}
-	return int(maphash.String(l.seed, name) % manyShards) //nolint:gosec // below 64
+	return int(maphash.String(l.seed, name) % uint64(n)) //nolint:gosec // positive, and below manyShards
 }
 
 // lock locks the shards of the draws, each once and in order, so that no two
@@ -236,12 +227,21 @@ func (s *shard) find(d *Draw, now int64) *bucket {
 	return b
 }
 
-// findOrAdd is find in a shard that has no bound.
-func (s *shard) findOrAdd(d Draw, now int64) *bucket {
-	b := s.find(&d, now)
+// overflow gives the bucket that a policy's keys without one share. It locks
+// the last shard and adds it to those that are locked.
+func (l *Local) overflow(d *Draw, locked *uint64, now int64) *bucket {
+	n := len(l.shards) - 1
+	last := &l.shards[n]
+	if *locked&(1<<n) == 0 {
+		last.mu.Lock()
+		*locked |= 1 << n
+	}
+	shared := Draw{Key: Key{Policy: d.Key.Policy}, Limit: d.Limit}
+	b := last.find(&shared, now)
 	if b == nil {
+		maps.DeleteFunc(last.buckets, func(_ Key, b *bucket) bool { return b.isFull(now) })
 		b = &bucket{limit: d.Limit, full: now}
-		s.buckets[d.Key] = b
+		last.buckets[shared.Key] = b
 	}
 	return b
 }

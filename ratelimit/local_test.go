@@ -130,7 +130,7 @@ func TestALargeTableStaysBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		buckets := ratelimit.NewLocal(1000)
 		for i := range 20_000 {
-			buckets.Reserve(t.Context(), one(strconv.Itoa(i), tenASecond), 0)
+			_, _ = buckets.Reserve(t.Context(), one(strconv.Itoa(i), tenASecond), 0)
 			if n := buckets.Len(); n > 1000 {
 				t.Fatalf("%d buckets after %d keys", n, i+1)
 			}
@@ -171,14 +171,14 @@ func BenchmarkReserve(b *testing.B) {
 		buckets := ratelimit.NewLocal(100_000)
 		b.ReportAllocs()
 		for b.Loop() {
-			buckets.Reserve(ctx, keys[0], time.Second)
+			_, _ = buckets.Reserve(ctx, keys[0], time.Second)
 		}
 	})
 	b.Run("10k-keys", func(b *testing.B) {
 		buckets := ratelimit.NewLocal(100_000)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			buckets.Reserve(ctx, keys[i%len(keys)], time.Second)
+			_, _ = buckets.Reserve(ctx, keys[i%len(keys)], time.Second)
 		}
 	})
 	b.Run("two-draws", func(b *testing.B) {
@@ -186,7 +186,7 @@ func BenchmarkReserve(b *testing.B) {
 		two := append(append([]ratelimit.Draw(nil), keys[0]...), keys[1]...)
 		b.ReportAllocs()
 		for b.Loop() {
-			buckets.Reserve(ctx, two, time.Second)
+			_, _ = buckets.Reserve(ctx, two, time.Second)
 		}
 	})
 	b.Run("parallel", func(b *testing.B) {
@@ -194,7 +194,7 @@ func BenchmarkReserve(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for i := 0; pb.Next(); i += 7 {
-				buckets.Reserve(ctx, keys[i%len(keys)], time.Second)
+				_, _ = buckets.Reserve(ctx, keys[i%len(keys)], time.Second)
 			}
 		})
 	})

@@ -350,7 +350,7 @@ func (g *Gate) Stats() Stats {
 	}
 	for i, n := range g.byClass {
 		if n > 0 {
-			s.HeldBy[classify.Class(i).String()] = n //nolint:gosec // below classCount
+			s.HeldBy[classify.Class(i).String()] = n
 		}
 	}
 	if g.batch > 0 {

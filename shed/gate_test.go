@@ -154,6 +154,7 @@ type arrivals struct {
 }
 
 func (a *arrivals) arrive(t *testing.T, name string, want shed.Want) {
+	t.Helper()
 	a.wg.Go(func() {
 		slot, err := a.gate.Enter(t.Context(), want, in(time.Hour))
 		if err != nil {

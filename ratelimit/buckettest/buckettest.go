@@ -22,26 +22,32 @@ func Run(t *testing.T, open func(t *testing.T) ratelimit.Buckets) {
 	t.Helper()
 	for _, c := range []struct {
 		name string
-		test func(t *testing.T, b ratelimit.Buckets)
+		test func(suite)
 	}{
-		{"an unknown key is a full bucket", unknownKeyIsFull},
-		{"the burst and no more", burstAndNoMore},
-		{"keys do not share", keysDoNotShare},
-		{"all draws or none", allOrNone},
-		{"the draw that decides is named", decidingDraw},
-		{"two draws of one bucket add up", sameBucketTwice},
-		{"a cost above the burst never fits", neverFits},
-		{"of two refusals the graver is told", graverRefusal},
-		{"a refund restores", refundRestores},
-		{"a refund never fills past the burst", refundNeverOverfills},
-		{"waiters are due in the order in which they asked", waitersInOrder},
-		{"who cannot be due in time is refused and debited nothing", refusedDebitsNothing},
-		{"a cost of a few thousandths", smallCosts},
-		{"a changed limit keeps the used share", changedLimit},
-		{"concurrent callers get the burst together", concurrent},
+		{"an unknown key is a full bucket", suite.unknownKeyIsFull},
+		{"the burst and no more", suite.burstAndNoMore},
+		{"keys do not share", suite.keysDoNotShare},
+		{"all draws or none", suite.allOrNone},
+		{"the draw that decides is named", suite.decidingDraw},
+		{"two draws of one bucket add up", suite.sameBucketTwice},
+		{"a cost above the burst never fits", suite.neverFits},
+		{"of two refusals the graver is told", suite.graverRefusal},
+		{"a refund restores", suite.refundRestores},
+		{"a refund never fills past the burst", suite.refundNeverOverfills},
+		{"waiters are due in the order in which they asked", suite.waitersInOrder},
+		{"who cannot be due in time is refused and debited nothing", suite.refusedDebitsNothing},
+		{"a cost of a few thousandths", suite.smallCosts},
+		{"a changed limit keeps the used share", suite.changedLimit},
+		{"concurrent callers get the burst together", suite.concurrent},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) { c.test(suite{t, open(t)}) })
 	}
+}
+
+// suite is one test with its buckets.
+type suite struct {
+	*testing.T
+	buckets ratelimit.Buckets
 }
 
 func key(subject string) ratelimit.Key { return ratelimit.Key{Policy: "route/rate", Subject: subject} }
@@ -50,28 +56,28 @@ func draw(subject string, limit ratelimit.Limit, cost ratelimit.Milli) []ratelim
 	return []ratelimit.Draw{{Key: key(subject), Limit: limit, Cost: cost}}
 }
 
-func reserve(t *testing.T, b ratelimit.Buckets, wait time.Duration, draws []ratelimit.Draw) ratelimit.Grant {
-	t.Helper()
+func (s suite) reserve(wait time.Duration, draws []ratelimit.Draw) ratelimit.Grant {
+	s.Helper()
 	// An answer may take a quarter of wait; who does not want to wait still
 	// wants an answer.
-	g, err := b.Reserve(t.Context(), draws, wait)
+	g, err := s.buckets.Reserve(s.Context(), draws, wait)
 	if err != nil {
-		t.Fatalf("Reserve(%v): %v", draws, err)
+		s.Fatalf("Reserve(%v): %v", draws, err)
 	}
 	return g
 }
 
-func granted(t *testing.T, g ratelimit.Grant, left ratelimit.Milli) {
-	t.Helper()
+func (s suite) granted(g ratelimit.Grant, left ratelimit.Milli) {
+	s.Helper()
 	if !g.OK || g.Wait != 0 || g.Never || g.Left != left {
-		t.Fatalf("got %+v, want granted at once with %d left", g, left)
+		s.Fatalf("got %+v, want granted at once with %d left", g, left)
 	}
 }
 
-func refused(t *testing.T, g ratelimit.Grant) {
-	t.Helper()
+func (s suite) refused(g ratelimit.Grant) {
+	s.Helper()
 	if g.OK {
-		t.Fatalf("got %+v, want refused", g)
+		s.Fatalf("got %+v, want refused", g)
 	}
 }
 
@@ -79,153 +85,153 @@ func refused(t *testing.T, g ratelimit.Grant) {
 // a network still counts, far too short for anything to refill.
 const soon = time.Second
 
-func unknownKeyIsFull(t *testing.T, b ratelimit.Buckets) {
-	g := reserve(t, b, soon, draw("a", slow, 10_000))
-	granted(t, g, 0)
+func (s suite) unknownKeyIsFull() {
+	g := s.reserve(soon, draw("a", slow, 10_000))
+	s.granted(g, 0)
 	if want := 10_000 * time.Hour; g.Reset < want-time.Minute || g.Reset > want {
-		t.Errorf("Reset is %v, want %v", g.Reset, want)
+		s.Errorf("Reset is %v, want %v", g.Reset, want)
 	}
 }
 
-func burstAndNoMore(t *testing.T, b ratelimit.Buckets) {
+func (s suite) burstAndNoMore() {
 	for left := ratelimit.Milli(9000); left >= 0; left -= 1000 {
-		granted(t, reserve(t, b, soon, draw("a", slow, 1000)), left)
+		s.granted(s.reserve(soon, draw("a", slow, 1000)), left)
 	}
-	g := reserve(t, b, soon, draw("a", slow, 1000))
-	refused(t, g)
+	g := s.reserve(soon, draw("a", slow, 1000))
+	s.refused(g)
 	if want := 1000 * time.Hour; g.Never || g.Left != 0 || g.Wait < want-time.Minute || g.Wait > want {
-		t.Errorf("got %+v, want a wait of %v and nothing left", g, want)
+		s.Errorf("got %+v, want a wait of %v and nothing left", g, want)
 	}
 }
 
-func keysDoNotShare(t *testing.T, b ratelimit.Buckets) {
-	granted(t, reserve(t, b, soon, draw("a", slow, 10_000)), 0)
-	granted(t, reserve(t, b, soon, draw("b", slow, 1000)), 9000)
+func (s suite) keysDoNotShare() {
+	s.granted(s.reserve(soon, draw("a", slow, 10_000)), 0)
+	s.granted(s.reserve(soon, draw("b", slow, 1000)), 9000)
 	other := draw("a", slow, 1000)
 	other[0].Key.Policy = "route/other"
-	granted(t, reserve(t, b, soon, other), 9000)
+	s.granted(s.reserve(soon, other), 9000)
 }
 
-func allOrNone(t *testing.T, b ratelimit.Buckets) {
-	granted(t, reserve(t, b, soon, draw("empty", slow, 10_000)), 0)
+func (s suite) allOrNone() {
+	s.granted(s.reserve(soon, draw("empty", slow, 10_000)), 0)
 	for _, order := range [][2]string{{"full", "empty"}, {"empty", "full"}} {
-		g := reserve(t, b, soon, append(draw(order[0], slow, 1000), draw(order[1], slow, 1000)...))
-		refused(t, g)
+		g := s.reserve(soon, append(draw(order[0], slow, 1000), draw(order[1], slow, 1000)...))
+		s.refused(g)
 		if order[g.Draw] != "empty" {
-			t.Errorf("draw %d of %v refused, want the empty one", g.Draw, order)
+			s.Errorf("draw %d of %v refused, want the empty one", g.Draw, order)
 		}
 	}
-	granted(t, reserve(t, b, soon, draw("full", slow, 1000)), 9000)
+	s.granted(s.reserve(soon, draw("full", slow, 1000)), 9000)
 }
 
-func decidingDraw(t *testing.T, b ratelimit.Buckets) {
-	granted(t, reserve(t, b, soon, draw("b", slow, 5000)), 5000)
-	g := reserve(t, b, soon, append(draw("a", slow, 1000), draw("b", slow, 1000)...))
-	granted(t, g, 4000)
+func (s suite) decidingDraw() {
+	s.granted(s.reserve(soon, draw("b", slow, 5000)), 5000)
+	g := s.reserve(soon, append(draw("a", slow, 1000), draw("b", slow, 1000)...))
+	s.granted(g, 4000)
 	if g.Draw != 1 {
-		t.Errorf("draw %d decided, want 1: it has the least left", g.Draw)
+		s.Errorf("draw %d decided, want 1: it has the least left", g.Draw)
 	}
 	fast := ratelimit.Limit{Tokens: 1000, Every: time.Minute, Burst: 1000}
-	granted(t, reserve(t, b, soon, draw("c", fast, 1000)), 0)
-	g = reserve(t, b, time.Hour, append(draw("c", fast, 1000), draw("b", slow, 1000)...))
+	s.granted(s.reserve(soon, draw("c", fast, 1000)), 0)
+	g = s.reserve(time.Hour, append(draw("c", fast, 1000), draw("b", slow, 1000)...))
 	if !g.OK || g.Draw != 0 || g.Wait <= 50*time.Second || g.Wait > time.Minute {
-		t.Errorf("got %+v, want a wait of a minute for draw 0", g)
+		s.Errorf("got %+v, want a wait of a minute for draw 0", g)
 	}
 }
 
-func sameBucketTwice(t *testing.T, b ratelimit.Buckets) {
-	g := reserve(t, b, soon, append(draw("a", slow, 6000), draw("a", slow, 5000)...))
-	refused(t, g)
-	granted(t, reserve(t, b, soon, append(draw("a", slow, 6000), draw("a", slow, 4000)...)), 0)
+func (s suite) sameBucketTwice() {
+	g := s.reserve(soon, append(draw("a", slow, 6000), draw("a", slow, 5000)...))
+	s.refused(g)
+	s.granted(s.reserve(soon, append(draw("a", slow, 6000), draw("a", slow, 4000)...)), 0)
 }
 
-func neverFits(t *testing.T, b ratelimit.Buckets) {
-	g := reserve(t, b, time.Hour, draw("a", slow, 10_001))
-	refused(t, g)
+func (s suite) neverFits() {
+	g := s.reserve(time.Hour, draw("a", slow, 10_001))
+	s.refused(g)
 	if !g.Never || g.Wait != 0 {
-		t.Errorf("got %+v, want never, and no wait", g)
+		s.Errorf("got %+v, want never, and no wait", g)
 	}
-	granted(t, reserve(t, b, soon, draw("a", slow, 10_000)), 0)
+	s.granted(s.reserve(soon, draw("a", slow, 10_000)), 0)
 }
 
-func graverRefusal(t *testing.T, b ratelimit.Buckets) {
-	granted(t, reserve(t, b, soon, append(draw("a", slow, 10_000), draw("b", slow, 10_000)...)), 0)
+func (s suite) graverRefusal() {
+	s.granted(s.reserve(soon, append(draw("a", slow, 10_000), draw("b", slow, 10_000)...)), 0)
 	draws := append(draw("a", slow, 2000), draw("b", slow, 3000)...)
-	g := reserve(t, b, soon, draws)
-	refused(t, g)
+	g := s.reserve(soon, draws)
+	s.refused(g)
 	if want := 3000 * time.Hour; g.Draw != 1 || g.Wait < want-time.Minute || g.Wait > want {
-		t.Errorf("got %+v, want %v for draw 1", g, want)
+		s.Errorf("got %+v, want %v for draw 1", g, want)
 	}
-	g = reserve(t, b, soon, append(draws, draw("c", slow, 10_001)...))
-	refused(t, g)
+	g = s.reserve(soon, append(draws, draw("c", slow, 10_001)...))
+	s.refused(g)
 	if !g.Never || g.Draw != 2 || g.Wait != 0 {
-		t.Errorf("got %+v, want never for draw 2", g)
+		s.Errorf("got %+v, want never for draw 2", g)
 	}
 }
 
-func refundRestores(t *testing.T, b ratelimit.Buckets) {
-	granted(t, reserve(t, b, soon, draw("a", slow, 3000)), 7000)
+func (s suite) refundRestores() {
+	s.granted(s.reserve(soon, draw("a", slow, 3000)), 7000)
 	taken := append(draw("a", slow, 2001), draw("b", slow, 5)...)
-	granted(t, reserve(t, b, soon, taken), 4999)
-	b.Refund(taken)
-	granted(t, reserve(t, b, soon, draw("a", slow, 1)), 6999)
-	granted(t, reserve(t, b, soon, draw("b", slow, 1)), 9999)
+	s.granted(s.reserve(soon, taken), 4999)
+	s.buckets.Refund(taken)
+	s.granted(s.reserve(soon, draw("a", slow, 1)), 6999)
+	s.granted(s.reserve(soon, draw("b", slow, 1)), 9999)
 }
 
-func refundNeverOverfills(t *testing.T, b ratelimit.Buckets) {
-	granted(t, reserve(t, b, soon, draw("a", slow, 3000)), 7000)
-	b.Refund(draw("a", slow, 5000))
-	granted(t, reserve(t, b, soon, draw("a", slow, 10_000)), 0)
-	b.Refund(draw("never drawn from", slow, 5000))
-	granted(t, reserve(t, b, soon, draw("never drawn from", slow, 10_000)), 0)
+func (s suite) refundNeverOverfills() {
+	s.granted(s.reserve(soon, draw("a", slow, 3000)), 7000)
+	s.buckets.Refund(draw("a", slow, 5000))
+	s.granted(s.reserve(soon, draw("a", slow, 10_000)), 0)
+	s.buckets.Refund(draw("never drawn from", slow, 5000))
+	s.granted(s.reserve(soon, draw("never drawn from", slow, 10_000)), 0)
 }
 
-func waitersInOrder(t *testing.T, b ratelimit.Buckets) {
+func (s suite) waitersInOrder() {
 	limit := ratelimit.Limit{Tokens: 1000, Every: time.Minute, Burst: 2000}
 	start := time.Now()
 	for i := range 20 {
-		g := reserve(t, b, time.Hour, draw("a", limit, 1000))
+		g := s.reserve(time.Hour, draw("a", limit, 1000))
 		due := time.Duration(max(0, i-1)) * time.Minute
 		early := due - g.Wait // by what has passed since the first call
 		if !g.OK || early < 0 && due > 0 || early > time.Since(start)+time.Millisecond {
-			t.Fatalf("caller %d: %+v, want due at %v", i, g, due)
+			s.Fatalf("caller %d: %+v, want due at %v", i, g, due)
 		}
 	}
 }
 
-func refusedDebitsNothing(t *testing.T, b ratelimit.Buckets) {
+func (s suite) refusedDebitsNothing() {
 	limit := ratelimit.Limit{Tokens: 1000, Every: time.Minute, Burst: 1000}
-	granted(t, reserve(t, b, soon, draw("a", limit, 1000)), 0)
+	s.granted(s.reserve(soon, draw("a", limit, 1000)), 0)
 	for range 5 {
-		g := reserve(t, b, 30*time.Second, draw("a", limit, 1000))
-		refused(t, g)
+		g := s.reserve(30*time.Second, draw("a", limit, 1000))
+		s.refused(g)
 		if g.Wait <= 50*time.Second || g.Wait > time.Minute {
-			t.Fatalf("got %+v, want a minute: refusals take nothing", g)
+			s.Fatalf("got %+v, want a minute: refusals take nothing", g)
 		}
 	}
 }
 
-func smallCosts(t *testing.T, b ratelimit.Buckets) {
+func (s suite) smallCosts() {
 	for i := range ratelimit.Milli(20) {
-		granted(t, reserve(t, b, soon, draw("a", slow, 7)), 10_000-7*(i+1))
+		s.granted(s.reserve(soon, draw("a", slow, 7)), 10_000-7*(i+1))
 	}
 }
 
-func changedLimit(t *testing.T, b ratelimit.Buckets) {
-	granted(t, reserve(t, b, soon, draw("a", slow, 4000)), 6000)
+func (s suite) changedLimit() {
+	s.granted(s.reserve(soon, draw("a", slow, 4000)), 6000)
 	wider := ratelimit.Limit{Tokens: 3, Every: time.Hour, Burst: 100_000}
 	// 60 % of it are left. A conversion may lose what refills in an instant.
-	g := reserve(t, b, soon, draw("a", wider, 1000))
+	g := s.reserve(soon, draw("a", wider, 1000))
 	if !g.OK || g.Left < 58_999 || g.Left > 59_000 {
-		t.Fatalf("got %+v, want 59000 left", g)
+		s.Fatalf("got %+v, want 59000 left", g)
 	}
-	g = reserve(t, b, soon, draw("a", slow, 1))
+	g = s.reserve(soon, draw("a", slow, 1))
 	if !g.OK || g.Left < 5898 || g.Left > 5899 {
-		t.Fatalf("got %+v, want 5899 left", g)
+		s.Fatalf("got %+v, want 5899 left", g)
 	}
 }
 
-func concurrent(t *testing.T, b ratelimit.Buckets) {
+func (s suite) concurrent() {
 	const callers = 40
 	var ok atomic.Int64
 	var wg sync.WaitGroup
@@ -238,9 +244,9 @@ func concurrent(t *testing.T, b ratelimit.Buckets) {
 		}
 		draws = append(draws, draw(fmt.Sprint("own", i), slow, 1)...)
 		wg.Go(func() {
-			g, err := b.Reserve(t.Context(), draws, soon)
+			g, err := s.buckets.Reserve(s.Context(), draws, soon)
 			if err != nil {
-				t.Errorf("Reserve: %v", err)
+				s.Errorf("Reserve: %v", err)
 			}
 			if g.OK {
 				ok.Add(1)
@@ -249,6 +255,6 @@ func concurrent(t *testing.T, b ratelimit.Buckets) {
 	}
 	wg.Wait()
 	if ok.Load() != 20 {
-		t.Errorf("%d of %d got 500 of 10000, want 20", ok.Load(), callers)
+		s.Errorf("%d of %d got 500 of 10000, want 20", ok.Load(), callers)
 	}
 }
