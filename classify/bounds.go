@@ -39,7 +39,7 @@ func BoundsWKT(s []byte) Bounds {
 // BoundsBody is [BoundsGeoJSON] for what [CountBody] counts in what was read of
 // a body. It is infinite where nothing can be read of it.
 func BoundsBody(body Body, contentEncoding, contentType string) Bounds {
-	if body.empty() {
+	if body.empty() || body.Whole && len(body.Prefix) == 0 {
 		return Bounds{}
 	}
 	room := borrow()

@@ -81,7 +81,7 @@ const (
 // It never fails, decodes no more than the limits, and takes time linear in the
 // length of the prefix and what that decodes to.
 func CountBody(body Body, contentEncoding, contentType string) Geometry {
-	if body.empty() {
+	if body.empty() || body.Whole && len(body.Prefix) == 0 {
 		return Geometry{}
 	}
 	read := float64(len(body.Prefix))

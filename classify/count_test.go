@@ -90,8 +90,10 @@ func TestCountBodyExactly(t *testing.T) {
 }
 
 func TestCountBodyOfNothing(t *testing.T) {
-	if got := classify.CountBody(classify.Body{}, "gzip", "application/json"); got != (classify.Geometry{}) {
-		t.Errorf("counted %+v", got)
+	for _, body := range []classify.Body{{}, {Length: -1, Whole: true}} {
+		if got := classify.CountBody(body, "gzip", "application/json"); got != (classify.Geometry{}) {
+			t.Errorf("counted %+v", got)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -229,7 +230,10 @@ func compare(t testing.TB, text []byte) {
 	t.Helper()
 	got := classify.CountGeoJSON(text)
 	want, valid := parsed(text)
-	if valid && got != want {
+	// Where it replaces characters that are none, a parser's strings have other
+	// lengths than ours, and so has the bound of a text that cannot be read.
+	replaced := !utf8.Valid(text) || bytes.Contains(bytes.ToLower(text), []byte(`\ud`))
+	if valid && (got.Malformed || got != want && !replaced) {
 		t.Fatalf("counted %+v, a parser %+v: %q", got, want, text)
 	}
 	if !valid && !got.Malformed {
