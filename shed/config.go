@@ -10,13 +10,14 @@ type GateConfig struct {
 	Queue int `yaml:"queue"`
 	// AtMost caps the seats that a class may hold together, by its name;
 	// "batch" stands for downloads and Priority 6 and 7. Defaults: batch a
-	// quarter of the seats (at least 1), write half of them (at least 1).
+	// quarter of the seats (at least 1), write half of them (at least 1). 0 lets
+	// none of them in.
 	AtMost map[string]int `yaml:"at_most"`
 	// Connections caps the slots held at once, whatever their seats. Defaults to Seats.
 	Connections int `yaml:"connections"`
 	// SeatSeconds is the estimate that one seat stands for; a request takes
 	// one seat for each, rounded up, at most MaxSeats. Zero: every request takes one.
-	SeatSeconds time.Duration `yaml:"seat_seconds"`
+	SeatSeconds time.Duration `yaml:"seat_seconds"` //nolint:staticcheck // called as its key is
 	// MaxSeats is the widest a request can be: 1 to Seats/2. Defaults to 1.
 	MaxSeats int `yaml:"max_seats"`
 }
