@@ -29,6 +29,9 @@ type Want struct {
 	Seconds float64
 }
 
+// batch reports whether the request counts as batch.
+func (w Want) batch() bool { return w.Batch || w.Class == classify.Download }
+
 // Gate lets so many requests through at once and has the others wait in line.
 // It is safe for concurrent use.
 type Gate struct {
@@ -137,7 +140,7 @@ func (g *Gate) TryEnter(want Want) (*Slot, bool) {
 // arriveLocked lets a request in, or puts it into the line. It gives neither
 // where the request cannot be served.
 func (g *Gate) arriveLocked(want Want) (*Slot, *waiter) {
-	want.Batch = want.Batch || want.Class == classify.Download
+	want.Batch = want.batch()
 	seats := g.limits.width(want)
 	if seats == 0 {
 		return nil, nil
@@ -282,7 +285,7 @@ func (l *limits) width(want Want) int {
 		}
 	}
 	seats = min(seats, l.atMost[classIndex(want.Class)])
-	if want.Batch {
+	if want.batch() {
 		seats = min(seats, l.batchAtMost)
 	}
 	return seats

@@ -384,6 +384,9 @@ func TestSeatsOfAnEstimate(t *testing.T) {
 		if slot.Seats() != c.seats {
 			t.Errorf("%+v takes %d seats, want %d", c.want, slot.Seats(), c.seats)
 		}
+		if n := g.SeatsFor(c.want); n != c.seats {
+			t.Errorf("SeatsFor(%+v) is %d, want %d", c.want, n, c.seats)
+		}
 		slot.Release()
 	}
 }
