@@ -45,7 +45,7 @@ type call struct {
 	names  [3]string     // the values of X-Forwarded-*
 
 	mu       sync.Mutex // guards what follows, and the exchange's results
-	changed  sync.Cond  // of down
+	changed  sync.Cond  // of up and down
 	alarm    *alarm
 	moved    time.Duration // when a byte last moved, either way
 	asked    time.Duration // since when the upstream has had all that there is to send
@@ -296,25 +296,23 @@ func (c *call) finish() {
 	if c.x.sent && c.x.fault == faultNone && c.x.status != http.StatusSwitchingProtocols {
 		c.x.fault, c.x.err = c.broke()
 	}
-	sending := c.up.pace.since != 0
-	if sending && c.proto1 && !c.x.sent {
+	unread := c.up.body != nil && !c.up.done
+	if unread && c.proto1 && !c.x.sent {
 		c.w.Header().Set("Connection", "close")
 	}
-	c.x.upBytes = c.up.bytes
 	c.changed.Broadcast()
 	c.mu.Unlock()
 
 	// Closing is what tells the upstream; only then is its work over.
 	c.cancel(errOver)
-	if sending {
-		// The transport still waits for the caller's body; net/http waits for
-		// the transport.
-		_ = http.NewResponseController(c.w).SetReadDeadline(longAgo)
+	if unread {
+		c.up.letGo()
 	}
 	c.down.end()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.x.upBytes = c.up.bytes
 	c.release()
 	if c.stream {
 		c.streams().open.Add(-1)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +31,14 @@ type rig struct {
 	ended    chan *exchange
 }
 
+// failing fails a test with what is written to it.
+type failing struct{ t *testing.T }
+
+func (f failing) Write(p []byte) (int, error) {
+	f.t.Errorf("the server says: %s", p)
+	return len(p), nil
+}
+
 // exchangeOf is what a test changes of every exchange.
 type exchangeOf func(*exchange)
 
@@ -49,6 +58,8 @@ func newRig(t *testing.T, cfg UpstreamConfig, set exchangeOf) *rig {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	s.BaseContext = func(net.Listener) context.Context { return ctx }
+	// What net/http has to say of a request is a fault of ours.
+	s.ErrorLog = log.New(failing{t}, "", 0)
 	go func() { _ = s.Serve(Guard(l, 0)) }()
 	t.Cleanup(func() {
 		cancel()
@@ -654,6 +665,7 @@ func TestMaxBody(t *testing.T) {
 func TestEarlyAnswer(t *testing.T) {
 	up := newBackend(t, func(w http.ResponseWriter, _ *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
+		w.Header().Set("Connection", "close") // or net/http reads on while the body is still read
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, "no")
 	})

@@ -49,7 +49,8 @@ func NewServer(h http.Handler, l LimitsConfig, tlsConfig *tls.Config) *http.Serv
 // which net/http writes after its handler has returned. 0 is the default of
 // stream.idle.
 func Guard(l net.Listener, idle time.Duration) net.Listener {
-	return &guardedListener{Listener: l, idle: orDefault(idle, defaultIdle)}
+	// A second more, so that an exchange that is watched ends by its own clock.
+	return &guardedListener{Listener: l, idle: orDefault(idle, defaultIdle) + time.Second}
 }
 
 type guardedListener struct {

@@ -3,7 +3,12 @@ package proxy
 import (
 	"errors"
 	"io"
+	"net/http"
+	"time"
 )
+
+// lingering is how long the rest of a request's body is read after its answer.
+const lingering = 2 * time.Second
 
 // upload is the request's body on its way to the upstream. The transport reads
 // it, in a goroutine that may outlive the exchange.
@@ -33,6 +38,7 @@ func (b *upload) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.pace.end(now, n)
+	c.changed.Broadcast()
 	b.bytes += int64(n)
 	if n > 0 || err != nil {
 		// The deadline is the upstream's: it runs from the last of the body.
@@ -49,6 +55,22 @@ func (b *upload) Read(p []byte) (int, error) {
 		b.err = err
 	}
 	return n, err
+}
+
+// letGo takes the body from the transport, which may be waiting for the caller
+// in it. The server then has a little time to read what is left, so that the
+// answer is not lost to a reset of the connection.
+func (b *upload) letGo() {
+	c := b.c
+	caller := http.NewResponseController(c.w)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b.pace.since != 0 && caller.SetReadDeadline(longAgo) == nil {
+		for b.pace.since != 0 {
+			c.changed.Wait()
+		}
+	}
+	_ = caller.SetReadDeadline(time.Now().Add(lingering)) // a writer without deadlines has no connection to lose
 }
 
 // Close leaves the body to the server, whose it is.
