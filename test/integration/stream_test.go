@@ -25,8 +25,8 @@ routes:
   upstream: all
   family: http
   classes:
-    read: { admission: 500ms, deadline: 1s }
-    write: { admission: 500ms, deadline: 1s }
+    read: { admission: 500ms, deadline: 1s, inline: 500ms }
+    write: { admission: 500ms, deadline: 1s, inline: 500ms }
 `
 
 // pastDeadline is how long streams are kept open to outlive it.
