@@ -9,11 +9,11 @@ import (
 
 const mapsOrigin = "https://maps.example"
 
-func testCORS(t testing.TB, allow ...string) *cors {
-	t.Helper()
+func testCORS(tb testing.TB, allow ...string) *cors {
+	tb.Helper()
 	c, err := newCORS(allow)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return c
 }

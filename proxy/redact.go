@@ -45,8 +45,7 @@ func redactError(err error) string {
 	if err == nil {
 		return ""
 	}
-	var withURL *url.Error
-	if errors.As(err, &withURL) {
+	if withURL, ok := errors.AsType[*url.Error](err); ok {
 		return strings.ReplaceAll(err.Error(), withURL.URL, redactURL(withURL.URL))
 	}
 	return err.Error()

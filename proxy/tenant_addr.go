@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -45,8 +46,8 @@ func (t *tenants) clientAddr(c *caller) netip.Addr {
 	if len(lines) == 0 {
 		lines, forwarded = c.Header["Forwarded"], true
 	}
-	for i := len(lines) - 1; i >= 0; i-- {
-		for rest, more := lines[i], true; more; {
+	for _, line := range slices.Backward(lines) {
+		for rest, more := line, true; more; {
 			var hop string
 			// The element of a trusted proxy has no comma within quotes, so
 			// splitting from the right cannot be led astray by what is to its left.
@@ -96,9 +97,7 @@ func forwardedFor(element string) string {
 func parseHop(text string) (netip.Addr, bool) {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "["); ok {
-		if end := strings.IndexByte(inner, ']'); end >= 0 {
-			text = inner[:end]
-		}
+		text, _, _ = strings.Cut(inner, "]")
 	} else if strings.Count(text, ":") == 1 {
 		text, _, _ = strings.Cut(text, ":") // an IPv4 address with a port
 	}

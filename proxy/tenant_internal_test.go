@@ -33,13 +33,13 @@ import (
 
 var testSecret = []byte("0123456789abcdef")
 
-func testTenants(t testing.TB, cfg TenantConfig) *tenants {
-	t.Helper()
+func testTenants(tb testing.TB, cfg TenantConfig) *tenants {
+	tb.Helper()
 	ts, err := newTenants(cfg, testSecret, slog.New(slog.DiscardHandler))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(ts.close)
+	tb.Cleanup(ts.close)
 	return ts
 }
 
@@ -52,17 +52,17 @@ func from(address string, headers ...string) *caller {
 	return c
 }
 
-func keysFile(t testing.TB, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "keys.yaml")
-	writeFile(t, path, text)
+func keysFile(tb testing.TB, text string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "keys.yaml")
+	writeFile(tb, path, text)
 	return path
 }
 
-func writeFile(t testing.TB, path, text string) {
-	t.Helper()
+func writeFile(tb testing.TB, path, text string) {
+	tb.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestKeysFileReportsEveryMistakeWithItsPlace(t *testing.T) {
 	text := strings.ReplaceAll(`- sha256: zz
   name: a
   factor: -1
-- { sha256: SUM, nmae: b }
+- { sha256: SUM, label: b }
 - just text
 - { sha256: SUM, name: c, name: d }
 - { sha256: SUM, name: [e] }
@@ -168,7 +168,7 @@ func TestKeysFileReportsEveryMistakeWithItsPlace(t *testing.T) {
 	}
 	got := err.Error()
 	for _, want := range []string{
-		"keys.yaml:1:11: sha256", "keys.yaml:3:11: factor", "keys.yaml:4:79: \"nmae\" is none of", "keys.yaml:4:3: a key needs its name",
+		"keys.yaml:1:11: sha256", "keys.yaml:3:11: factor", "keys.yaml:4:79: \"label\" is none of", "keys.yaml:4:3: a key needs its name",
 		"keys.yaml:5:3: a key is written as", "keys.yaml:6:88: name stands here already", "keys.yaml:7:85: name must be a plain value",
 		"keys.yaml:8:97: expires", "keys.yaml:8:111: public", "keys.yaml:10:3: this key stands above already, for good",
 	} {
@@ -345,23 +345,23 @@ type issuer struct {
 	fetches atomic.Int64
 }
 
-func newIssuer(t testing.TB, keys ...map[string]any) *issuer {
-	t.Helper()
+func newIssuer(tb testing.TB, keys ...map[string]any) *issuer {
+	tb.Helper()
 	s := &issuer{}
-	s.publish(t, keys...)
+	s.publish(tb, keys...)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s.fetches.Add(1)
 		_, _ = w.Write([]byte(*s.text.Load()))
 	}))
-	t.Cleanup(s.Close)
+	tb.Cleanup(s.Close)
 	return s
 }
 
-func (s *issuer) publish(t testing.TB, keys ...map[string]any) {
-	t.Helper()
+func (s *issuer) publish(tb testing.TB, keys ...map[string]any) {
+	tb.Helper()
 	text, err := json.Marshal(map[string]any{"keys": keys})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.text.Store(new(string(text)))
 }
@@ -376,61 +376,61 @@ func edJWK(kid string, key ed25519.PrivateKey) map[string]any {
 	return map[string]any{"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": b64(key.Public().(ed25519.PublicKey))}
 }
 
-func signed(t testing.TB, method jwt.SigningMethod, kid string, key crypto.PrivateKey, claims jwt.MapClaims) string {
-	t.Helper()
+func signed(tb testing.TB, method jwt.SigningMethod, kid string, key crypto.PrivateKey, claims jwt.MapClaims) string {
+	tb.Helper()
 	token := jwt.NewWithClaims(method, claims)
 	if kid != "" {
 		token.Header["kid"] = kid
 	}
 	text, err := token.SignedString(key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return text
 }
 
-func unsignedToken(t testing.TB, claims jwt.MapClaims) string {
-	t.Helper()
+func unsignedToken(tb testing.TB, claims jwt.MapClaims) string {
+	tb.Helper()
 	text, err := jwt.NewWithClaims(jwt.SigningMethodNone, claims).SignedString(jwt.UnsafeAllowNoneSignatureType)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return text
 }
 
-func newRSA(t testing.TB) *rsa.PrivateKey {
-	t.Helper()
+func newRSA(tb testing.TB) *rsa.PrivateKey {
+	tb.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return key
 }
 
-func newEd(t testing.TB) ed25519.PrivateKey {
-	t.Helper()
+func newEd(tb testing.TB) ed25519.PrivateKey {
+	tb.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return key
 }
 
 // withJWKS is a tenants whose JWKS has been fetched, and is fetched again as
 // soon as somebody asks.
-func withJWKS(t testing.TB, s *issuer) *tenants {
-	t.Helper()
-	ts := testTenants(t, TenantConfig{})
+func withJWKS(tb testing.TB, s *issuer) *tenants {
+	tb.Helper()
+	ts := testTenants(tb, TenantConfig{})
 	ts.jwks = newJWKSPaused(s.URL, slog.New(slog.DiscardHandler), time.Millisecond)
-	eventually(t, "the JWKS is fetched", func() bool { return ts.jwks.current() != nil })
+	eventually(tb, "the JWKS is fetched", func() bool { return ts.jwks.current() != nil })
 	return ts
 }
 
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after 10 s it is not so that %s", what)
+			tb.Fatalf("after 10 s it is not so that %s", what)
 		}
 	}
 }
@@ -595,26 +595,26 @@ func TestAnIssuerCannotFillMemory(t *testing.T) {
 	}
 }
 
-func certificate(t testing.TB, name string, uri string) *x509.Certificate {
-	t.Helper()
+func certificate(tb testing.TB, name string, uri string) *x509.Certificate {
+	tb.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	if uri != "" {
 		parsed, err := url.Parse(uri)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		template.URIs = []*url.URL{parsed}
 	}
-	key := newEd(t)
+	key := newEd(tb)
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return leaf
 }
