@@ -5,7 +5,7 @@ import "strconv"
 // basis builds the words that say what the inputs were taken from, on the
 // stack: one allocation, for the finished text.
 type basis struct {
-	buf [112]byte
+	buf [192]byte
 	n   int
 }
 

@@ -10,6 +10,7 @@ import (
 )
 
 func TestCheck(t *testing.T) {
+	yes := true
 	one := func(r classify.Rule) classify.Config { return classify.Config{Rules: []classify.Rule{r}} }
 	for _, c := range []struct {
 		name string
@@ -26,6 +27,7 @@ func TestCheck(t *testing.T) {
 		{"op", one(classify.Rule{Seconds: "1"}), []string{"rules[0].op: must be a name"}},
 		{"class", one(classify.Rule{Op: "a", Class: "cheap", Seconds: "1"}), []string{`rules[0].class: "cheap" is no class`}},
 		{"both", one(classify.Rule{Op: "a", Seconds: "1", Cells: "1"}), []string{"rules[0].seconds: leaves nothing"}},
+		{"a write to repeat", one(classify.Rule{Op: "a", Class: "write", Seconds: "1", Replayable: &yes}), []string{"rules[0].replayable: contradicts"}},
 		{"syntax", one(classify.Rule{Op: "a", When: `request.path ==`}), []string{"rules[0].when: column 16: Syntax error"}},
 		{"name", one(classify.Rule{Op: "a", When: `true || request.user == "x"`}), []string{"rules[0].when: column 16: undeclared reference to 'request.user'"}},
 		{"types", one(classify.Rule{Op: "a", When: `request.path == 1`}), []string{"rules[0].when: column 14: found no matching overload"}},

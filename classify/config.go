@@ -30,9 +30,13 @@ type Cost struct {
 	PerByte    time.Duration `yaml:"per_byte"`
 }
 
-// Assume are the quantities taken for what a request does not say.
+// Assume are the quantities taken for what a request does not say. An estimate
+// that owes most of its seconds to a default of these is of low confidence; a
+// quantity that is written here is known.
 type Assume struct {
-	// Features of a read without a limit. Defaults to 1000.
+	// Features of a read without a limit, and rows behind what is counted or
+	// sorted in a small bbox; up to MaxLimit of them in the whole world.
+	// Defaults to 1000.
 	Features int `yaml:"features"`
 	// Vertices per feature. Defaults to 52.
 	Vertices int `yaml:"vertices"`
@@ -44,22 +48,26 @@ type Assume struct {
 
 // Rule recognises requests by a CEL expression and prices them by others.
 //
-// Expressions see request.method, request.host, request.path and
-// request.headers (names in lower case), query (the last value of each key),
-// and body.bytes, body.features, body.vertices and body.bbox.
+// Expressions see request.method, request.host, request.path (in each reading
+// that an upstream may make of its escapes and dot segments; the dearest
+// counts) and request.headers (names in lower case), query (the last value of
+// each key), and body.bytes, body.features, body.vertices and body.bbox (four
+// numbers). They do not see headers and query keys that hold credentials. One
+// that takes more than 100,000 of CEL's steps fails.
 type Rule struct {
 	Op    string `yaml:"op"`    // the operation's name in metrics and costs; required
 	Class string `yaml:"class"` // defaults to read for GET and HEAD, write otherwise
 	When  string `yaml:"when"`  // CEL, bool; empty matches everything; one that fails does not match
 
 	// Seconds, or the inputs: each a number or CEL giving one. One that fails
-	// prices the request at DefaultCost with low confidence.
+	// prices the request at DefaultCost with low confidence, as does a rule
+	// without any, unless Costs give the operation a base.
 	Seconds  string `yaml:"seconds"`
 	Features string `yaml:"features"`
 	Vertices string `yaml:"vertices"`
 	Cells    string `yaml:"cells"`
 
-	// Replayable defaults to true for GET and HEAD, false otherwise.
+	// Replayable defaults to true for GET and HEAD that are no writes, false otherwise.
 	Replayable *bool `yaml:"replayable"`
 }
 

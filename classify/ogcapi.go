@@ -133,8 +133,7 @@ func ogcTilesShape(seg []string, sure bool) ogcShape {
 	n := len(seg)
 	switch {
 	case n >= 5 && seg[n-5] == "tiles":
-		_, _, _, _, ok := ogcTileAddress(seg[n-4:])
-		if ok {
+		if _, ok := ogcTileAddress(seg[n-4:]); ok {
 			return ogcTile
 		}
 	case n >= 2 && seg[n-2] == "tiles" && (sure || strings.HasSuffix(seg[n-1], "Quad")),
@@ -148,17 +147,17 @@ func ogcTilesShape(seg []string, sure bool) ogcShape {
 
 // ogcTileAddress reads {tileMatrixSet}/{tileMatrix}/{row}/{col}: row before
 // column, unlike XYZ. The matrix may be named like "EPSG:3857:12".
-func ogcTileAddress(seg []string) (zoom, row, col int, wide, ok bool) {
+func ogcTileAddress(seg []string) (t tile, ok bool) {
 	matrix := seg[1]
 	if i := strings.LastIndexByte(decodePath(matrix), ':'); i >= 0 {
 		matrix = decodePath(matrix)[i+1:]
 	}
-	zoom, okZoom := small(matrix)
-	row, okRow := small(seg[2])
-	col, okCol := small(seg[3])
-	// The sets in degrees are two tiles wide at their top.
-	wide = strings.Contains(seg[0], "CRS84") || strings.Contains(seg[0], "4326")
-	return zoom, row, col, wide, okZoom && okRow && okCol
+	var okZoom, okRow, okCol bool
+	t.zoom, okZoom = small(matrix)
+	t.y, okRow = small(seg[2])
+	t.x, okCol = small(seg[3])
+	t.grid = gridOf(seg[0])
+	return t, okZoom && okRow && okCol
 }
 
 // named reports whether a segment is a name, with or without the extension that
@@ -401,7 +400,8 @@ func ogcNotGET(v *view, a answer, shape ogcShape) answer {
 }
 
 // isCQL2 reports whether a JSON body is an expression of CQL2: its outermost
-// object has an "op" and no "type". A name with an escape might be either.
+// object has an "op" and no "type", in whatever case: encoding/json, which
+// pg_featureserv reads with, knows none. A name with an escape might be either.
 func isCQL2(b []byte) bool {
 	op, depth := false, 0
 	for i := 0; i < len(b); i++ {
@@ -427,10 +427,10 @@ func isCQL2(b []byte) bool {
 			if after == len(b) || b[after] != ':' {
 				continue
 			}
-			switch key := b[start:i]; {
-			case string(key) == "op":
+			switch key := string(b[start:i]); {
+			case key == "op":
 				op = true
-			case string(key) == "type", strings.IndexByte(string(key), '\\') >= 0:
+			case strings.EqualFold(key, "type"), strings.IndexByte(key, '\\') >= 0:
 				return false
 			}
 		}
@@ -440,8 +440,8 @@ func isCQL2(b []byte) bool {
 
 // ogcOneTile prices a tile of OGC API Tiles.
 func ogcOneTile(v *view, a answer) answer {
-	zoom, row, col, wide, _ := ogcTileAddress(v.seg[v.n-4 : v.n])
-	t := tile{zoom: zoom, x: col, y: row, wide: wide, layers: 1, size: 256}
+	t, _ := ogcTileAddress(v.seg[v.n-4 : v.n])
+	t.layers, t.size = 1, 256
 	for p := readQuery(v.Query); p.next(); {
 		switch {
 		case p.key.is("f"):

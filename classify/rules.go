@@ -79,6 +79,9 @@ func (env ruleEnv) compile(r *Rule) (out rule, mistakes []mistake) {
 		}
 		out.class = class
 	}
+	if out.class == Write && r.Replayable != nil && *r.Replayable {
+		wrong("replayable", "contradicts class write: a write is never repeated")
+	}
 	if r.Seconds != "" && (r.Features != "" || r.Vertices != "" || r.Cells != "") {
 		wrong("seconds", "leaves nothing for features, vertices and cells to say: give one or the other")
 	}
@@ -208,10 +211,11 @@ func (r *rule) estimate(in *ruleInput, m model) (e Estimate, matched bool) {
 			return Estimate{}, false
 		}
 	}
-	a := answer{Call: Call{Family: familyHTTP, Op: r.op, Class: r.class, Replayable: in.request.read()}}
+	a := answer{Call: Call{Family: familyHTTP, Op: r.op, Class: r.class}}
 	if a.Class == 0 {
 		a.Class = classOf(in.request.Method)
 	}
+	a.Replayable = in.request.read() && a.Class != Write
 	if r.replayable != nil {
 		a.Replayable = *r.replayable
 	}

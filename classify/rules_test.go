@@ -44,6 +44,7 @@ func TestRules(t *testing.T) {
 		{"no cost", classify.Rule{Op: "a", When: "true"}, nil, `http a write low "default cost"`, 0.1},
 		{"a base", classify.Rule{Op: "a", When: "true"}, map[string]classify.Cost{"a": {Base: 3 * time.Second}}, `http a write "by rule"`, 3},
 		{"rates", classify.Rule{Op: "a", Features: "10"}, map[string]classify.Cost{"a": {Base: time.Second, PerFeature: time.Second}}, `http a write features=10 "by rule 10 features"`, 11},
+		{"a write by GET", classify.Rule{Op: "a", Class: "write", When: `request.method == "POST"`, Seconds: "1"}, nil, `http a write "seconds by rule"`, 1},
 		{"not replayable", classify.Rule{Op: "a", Class: "read", Seconds: "1", Replayable: &no}, nil, `http a read "seconds by rule"`, 1},
 		// A hundred thousand steps are what a rule may take.
 		{"too long", classify.Rule{Op: "a", When: deepComprehension, Seconds: "1"}, nil, "", 0},

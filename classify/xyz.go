@@ -42,7 +42,7 @@ func recogniseXYZ(v *view) (answer, bool) {
 // tile is one tile of a pyramid.
 type tile struct {
 	zoom, x, y int
-	wide       bool // the pyramid is two tiles wide at its top
+	grid       grid
 	layer      string
 	layers     float64 // drawn into it
 	format     string
@@ -65,15 +65,40 @@ const (
 	fullZoom = 12
 )
 
-// outside reports whether there is no such tile.
+// grid is how many tiles a pyramid has at its top.
+type grid uint8
+
+const (
+	gridSquare grid = iota // one: web mercator, and the sets named "Quad"
+	gridWide               // two side by side: those in degrees
+	gridOther              // some national one: nobody knows
+)
+
+// gridOf guesses the grid from the name of a tile matrix set, or of a layer
+// that may have it in its name.
+func gridOf(name string) grid {
+	switch {
+	case strings.Contains(name, "CRS84"), strings.Contains(name, "4326"):
+		return gridWide
+	case strings.Contains(name, "3857"), strings.Contains(name, "900913"), strings.Contains(name, "Mercator"), strings.Contains(name, "GoogleMaps"):
+		return gridSquare
+	}
+	return gridOther
+}
+
+// outside reports whether there is surely no such tile.
 func (t *tile) outside() bool {
 	if t.zoom > maxZoom {
 		return true
 	}
 	rows := math.Exp2(float64(t.zoom))
 	cols := rows
-	if t.wide {
+	switch t.grid {
+	case gridSquare:
+	case gridWide:
 		cols *= 2
+	case gridOther:
+		return false
 	}
 	return float64(t.x) >= cols || float64(t.y) >= rows
 }
@@ -139,7 +164,10 @@ func xyzTile(v *view) (t tile, ok bool) {
 	}
 	t.layer = decodePath(t.layer)
 	t.layers = float64(1 + strings.Count(t.layer, ","))
-	t.wide = strings.Contains(t.layer, "CRS84") || strings.Contains(t.layer, "4326")
+	// XYZ is a square pyramid, unless the path names some other reference system.
+	if t.grid = gridOf(t.layer); t.grid == gridOther && !containsFold(t.layer, "epsg") {
+		t.grid = gridSquare
+	}
 	t.raster = rasterFormat(ext) || ext == "" && strings.HasPrefix(v.Header.Get("Accept"), "image/")
 	// A date has the shape of a tile too.
 	if t.outside() && ext == "" && !v.forced {
