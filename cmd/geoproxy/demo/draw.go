@@ -35,12 +35,12 @@ var (
 
 // drawPNG paints the layers one above the other.
 func drawPNG(layers []layerShapes) ([]byte, error) {
-	picture := image.NewNRGBA(image.Rect(0, 0, tilePixels, tilePixels))
+	picture := image.NewRGBA(image.Rect(0, 0, tilePixels, tilePixels))
 	draw.Draw(picture, picture.Bounds(), image.NewUniform(sea), image.Point{}, draw.Src)
+	r := vector.NewRasterizer(tilePixels, tilePixels)
 	for _, l := range layers {
-		p := paints[l.name]
-		for _, s := range l.shapes {
-			drawShape(picture, s, p)
+		if len(l.shapes) > 0 {
+			drawLayer(picture, r, l.shapes, paints[l.name])
 		}
 	}
 	var out bytes.Buffer
@@ -49,34 +49,38 @@ func drawPNG(layers []layerShapes) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func drawShape(picture *image.NRGBA, s shape, p paint) {
-	r := vector.NewRasterizer(tilePixels, tilePixels)
-	fill := func(c color.NRGBA) {
-		r.Draw(picture, picture.Bounds(), image.NewUniform(c), image.Point{})
+// drawLayer fills all shapes at once, and then draws all their lines at once:
+// what a pass costs is the picture's size.
+func drawLayer(picture draw.Image, r *vector.Rasterizer, shapes []shape, p paint) {
+	pass := func(c color.NRGBA, add func(shape, []float64)) {
+		if c.A == 0 {
+			return
+		}
 		r.Reset(tilePixels, tilePixels)
+		for _, s := range shapes {
+			for _, path := range s.paths {
+				add(s, path)
+			}
+		}
+		r.Draw(picture, picture.Bounds(), image.NewUniform(c), image.Point{})
 	}
-	if s.kind == geom.TypePoint {
-		for _, path := range s.paths {
+	pass(p.fill, func(s shape, path []float64) {
+		switch s.kind {
+		case geom.TypePoint:
 			addDot(r, path[0], path[1], p.width/2)
-		}
-		fill(p.fill)
-		return
-	}
-	if s.kind == geom.TypePolygon && p.fill.A > 0 {
-		for _, path := range s.paths {
+		case geom.TypePolygon:
 			addRing(r, path)
+		default: // a line has nothing to fill
 		}
-		fill(p.fill)
-	}
-	for _, path := range s.paths {
-		if s.kind == geom.TypePolygon {
-			path = append(path[:len(path):len(path)], path[0], path[1])
-		}
+	})
+	pass(p.stroke, func(s shape, path []float64) {
 		for i := 2; i < len(path); i += 2 {
-			addStroke(r, path[i-2:i+2], p.width/2)
+			addStroke(r, path[i-2], path[i-1], path[i], path[i+1], p.width/2)
 		}
-	}
-	fill(p.stroke)
+		if end := len(path); s.kind == geom.TypePolygon {
+			addStroke(r, path[end-2], path[end-1], path[0], path[1], p.width/2)
+		}
+	})
 }
 
 func addRing(r *vector.Rasterizer, path []float64) {
@@ -98,12 +102,12 @@ func addDot(r *vector.Rasterizer, x, y, radius float64) {
 }
 
 // addStroke adds a segment as the thin rectangle that a pen leaves.
-func addStroke(r *vector.Rasterizer, s []float64, half float64) {
-	dx, dy := s[2]-s[0], s[3]-s[1]
+func addStroke(r *vector.Rasterizer, x1, y1, x2, y2, half float64) {
+	dx, dy := x2-x1, y2-y1
 	length := math.Hypot(dx, dy)
 	if length == 0 {
 		return
 	}
 	nx, ny := -dy/length*half, dx/length*half
-	addRing(r, []float64{s[0] + nx, s[1] + ny, s[2] + nx, s[3] + ny, s[2] - nx, s[3] - ny, s[0] - nx, s[1] - ny})
+	addRing(r, []float64{x1 + nx, y1 + ny, x2 + nx, y2 + ny, x2 - nx, y2 - ny, x1 - nx, y1 - ny})
 }

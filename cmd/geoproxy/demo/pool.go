@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,52 +21,65 @@ type PoolStats struct {
 // of connections, and a line in front of them that has no bound. That line is
 // what geoproxy is there to prevent.
 type pool struct {
-	connections chan struct{}
-
 	mu    sync.Mutex
-	stats PoolStats // guarded by mu
+	stats PoolStats       // guarded by mu
+	line  []chan struct{} // guarded by mu; closing one hands a connection over
 }
 
-func newPool(size int) *pool {
-	p := &pool{connections: make(chan struct{}, size)}
-	p.stats.Size = size
-	for range size {
-		p.connections <- struct{}{}
-	}
-	return p
-}
+func newPool(size int) *pool { return &pool{stats: PoolStats{Size: size}} }
 
 // take waits for a connection, first come first served, for as long as ctx
 // lasts. The caller puts back what it took.
 func (p *pool) take(ctx context.Context) error {
 	p.mu.Lock()
-	p.stats.Waiting++
-	p.stats.PeakWaiting = max(p.stats.PeakWaiting, p.stats.Waiting-len(p.connections))
-	p.mu.Unlock()
-
-	var err error
-	select {
-	case <-p.connections:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stats.Waiting--
-	if err == nil {
+	if p.stats.Busy < p.stats.Size {
 		p.stats.Busy++
 		p.stats.PeakBusy = max(p.stats.PeakBusy, p.stats.Busy)
+		p.mu.Unlock()
+		return nil
 	}
-	return err
+	turn := make(chan struct{})
+	p.line = append(p.line, turn)
+	p.stats.Waiting = len(p.line)
+	p.stats.PeakWaiting = max(p.stats.PeakWaiting, p.stats.Waiting)
+	p.mu.Unlock()
+
+	select {
+	case <-turn:
+		if ctx.Err() != nil {
+			p.put(false)
+		}
+		return ctx.Err()
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	at := slices.Index(p.line, turn)
+	if at >= 0 {
+		p.line = slices.Delete(p.line, at, at+1)
+		p.stats.Waiting = len(p.line)
+	}
+	p.mu.Unlock()
+	if at < 0 { // it was handed over at the same moment
+		p.put(false)
+	}
+	return ctx.Err()
 }
 
-func (p *pool) put() {
+// put gives a connection to the first in the line, or back to the pool. ran
+// says whether there was a query on it.
+func (p *pool) put(ran bool) {
 	p.mu.Lock()
-	p.stats.Busy--
-	p.stats.Served++
-	p.mu.Unlock()
-	p.connections <- struct{}{}
+	defer p.mu.Unlock()
+	if ran {
+		p.stats.Served++
+	}
+	if len(p.line) == 0 {
+		p.stats.Busy--
+		return
+	}
+	close(p.line[0])
+	p.line = p.line[1:]
+	p.stats.Waiting = len(p.line)
 }
 
 func (p *pool) snapshot() PoolStats {

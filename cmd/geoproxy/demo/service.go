@@ -115,7 +115,7 @@ func (s *Service) onConnection(ctx context.Context, run query) (answer, error) {
 	if err := s.pool.take(ctx); err != nil {
 		return answer{}, err
 	}
-	defer s.pool.put()
+	defer s.pool.put(true)
 	return run(ctx)
 }
 

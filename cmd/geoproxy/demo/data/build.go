@@ -57,12 +57,17 @@ func build() error {
 	if err != nil {
 		return err
 	}
+	seen := make(map[string]bool)
 	countries, err := layer(atlas[0], "countries", func(i int, g object) (string, map[string]any) {
 		properties := map[string]any{"name": g.Properties["name"]}
 		for k, v := range facts[g.ID] {
 			properties[k] = v
 		}
-		return cmp.Or(g.ID, fmt.Sprintf("x%d", i)), properties
+		if g.ID == "" || seen[g.ID] { // no number of its own
+			return fmt.Sprintf("x%d", i), properties
+		}
+		seen[g.ID] = true
+		return g.ID, properties
 	})
 	if err != nil {
 		return err
@@ -163,6 +168,10 @@ func layer(topo []byte, name string, describe func(int, object) (string, map[str
 		if err != nil {
 			return nil, fmt.Errorf("%s %d (%v): %w", name, i, o.Properties, err)
 		}
+		if g.IsEmpty() {
+			fmt.Printf("%s %d (%v): nothing is left of it\n", name, i, o.Properties)
+			continue
+		}
 		id, properties := describe(i, o)
 		features = append(features, geom.GeoJSONFeature{ID: id, Geometry: g, Properties: properties})
 	}
@@ -202,7 +211,7 @@ func (t topology) arc(n int) [][2]float64 {
 }
 
 // geometry leaves out the rings that rounding has reduced to less than a
-// triangle. The union of its parts mends what is not valid.
+// triangle, and mends what is not valid.
 func (t topology) geometry(o object) (geom.Geometry, error) {
 	var err error
 	var polygons [][][]int
@@ -251,7 +260,13 @@ func (t topology) geometry(o object) (geom.Geometry, error) {
 		if len(lines) == 0 {
 			continue
 		}
-		cut, err := cutAtAntimeridian(geom.NewPolygon(lines).AsGeometry())
+		whole := geom.NewPolygon(lines).AsGeometry()
+		if whole.Validate() != nil {
+			if whole, err = mend(lines); err != nil {
+				return geom.Geometry{}, err
+			}
+		}
+		cut, err := cutAtAntimeridian(whole)
 		if err != nil {
 			return geom.Geometry{}, err
 		}
@@ -260,21 +275,90 @@ func (t topology) geometry(o object) (geom.Geometry, error) {
 	return assemble(parts)
 }
 
-// assemble makes one multipolygon of parts. Where rounding has made parts touch
-// along a line they are merged, and where even that fails the smaller part that
-// does not fit goes.
+// mend makes a polygon of rings that rounding has made touch themselves or each
+// other: each falls into its loops, and what the holes cover is taken away.
+func mend(rings []geom.LineString) (geom.Geometry, error) {
+	var shell geom.Geometry
+	for i, ring := range rings {
+		area, err := assemble(loops(ring.Coordinates()))
+		if err != nil {
+			return geom.Geometry{}, err
+		}
+		if i == 0 {
+			shell = area
+		} else if shell, err = geom.Difference(shell, area); err != nil {
+			return geom.Geometry{}, err
+		}
+	}
+	return shell, nil
+}
+
+// loops takes a ring apart wherever it comes back to a point or crosses itself.
+// What encloses nothing is left out.
+func loops(ring geom.Sequence) []geom.Geometry {
+	var out []geom.Geometry
+	var path []geom.XY
+	for _, xy := range noded(ring) {
+		at := slices.Index(path, xy)
+		if at < 0 {
+			path = append(path, xy)
+			continue
+		}
+		var floats []float64
+		for _, p := range append(path[at:len(path):len(path)], xy) {
+			floats = append(floats, p.X, p.Y)
+		}
+		path = path[:at+1]
+		loop := geom.NewPolygon([]geom.LineString{geom.NewLineString(geom.NewSequence(floats, geom.DimXY))})
+		if loop.Validate() == nil {
+			out = append(out, loop.AsGeometry())
+		}
+	}
+	return out
+}
+
+// noded gives a ring's points with those at which its segments cross or touch.
+func noded(ring geom.Sequence) []geom.XY {
+	var out []geom.XY
+	for i := range ring.Length() - 1 {
+		a, b := ring.GetXY(i), ring.GetXY(i+1)
+		on := []geom.XY{a}
+		for j := range ring.Length() - 1 {
+			if x, ok := crossing(a, b, ring.GetXY(j), ring.GetXY(j+1)); ok && i != j {
+				on = append(on, x)
+			}
+		}
+		along := func(p geom.XY) float64 { return p.Sub(a).Dot(b.Sub(a)) }
+		slices.SortFunc(on, func(p, q geom.XY) int { return cmp.Compare(along(p), along(q)) })
+		out = append(out, slices.Compact(on)...)
+	}
+	return slices.Compact(append(out, ring.GetXY(ring.Length()-1)))
+}
+
+// crossing gives the point inside of ab at which cd meets it, rounded as all
+// points are so that both segments get the same.
+func crossing(a, b, c, d geom.XY) (geom.XY, bool) {
+	ab, cd, ac := b.Sub(a), d.Sub(c), c.Sub(a)
+	across := ab.Cross(cd)
+	if across == 0 {
+		return geom.XY{}, false
+	}
+	t, u := ac.Cross(cd)/across, ac.Cross(ab)/across
+	if t <= 0 || t >= 1 || u < 0 || u > 1 {
+		return geom.XY{}, false
+	}
+	x := a.Add(ab.Scale(t))
+	return geom.XY{X: math.Round(1000*x.X) / 1000, Y: math.Round(1000*x.Y) / 1000}, true
+}
+
+// assemble makes one multipolygon of parts, and merges them where they touch
+// along a line.
 func assemble(parts []geom.Geometry) (geom.Geometry, error) {
 	var all []geom.Polygon
 	for _, g := range parts {
 		for _, p := range g.Dump() {
-			if p.IsPolygon() && p.Validate() == nil {
+			if p.IsPolygon() {
 				all = append(all, p.MustAsPolygon())
-			} else if p, err := geom.UnaryUnion(p); err == nil {
-				for _, p := range p.Dump() {
-					if p.IsPolygon() {
-						all = append(all, p.MustAsPolygon())
-					}
-				}
 			}
 		}
 	}
@@ -282,19 +366,7 @@ func assemble(parts []geom.Geometry) (geom.Geometry, error) {
 	if g.Validate() == nil {
 		return g, nil
 	}
-	if g, err := geom.UnaryUnion(g); err == nil {
-		return g, nil
-	}
-	slices.SortStableFunc(all, func(a, b geom.Polygon) int { return cmp.Compare(b.Area(), a.Area()) })
-	var kept []geom.Polygon
-	for _, p := range all {
-		if geom.NewMultiPolygon(append(kept, p)).Validate() == nil {
-			kept = append(kept, p)
-		}
-	}
-	g = geom.NewMultiPolygon(kept).AsGeometry()
-	fmt.Printf("kept %d of %d parts at %v\n", len(kept), len(all), g.Envelope())
-	return g, g.Validate()
+	return geom.UnaryUnion(g)
 }
 
 func atPole(ring geom.Sequence) bool {

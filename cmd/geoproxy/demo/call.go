@@ -1,0 +1,54 @@
+package demo
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// call is a request to make. Its path holds the query.
+type call struct {
+	kind, method, path, body string
+}
+
+func get(kind, path string) call { return call{kind, http.MethodGet, path, ""} }
+
+func post(kind, path, body string) call { return call{kind, http.MethodPost, path, body} }
+
+// reply is what became of a call.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+	took   time.Duration
+	err    error
+}
+
+// send makes the call at the server with that address, and reads its answer to
+// the end.
+func (c call) send(ctx context.Context, client *http.Client, server string) reply {
+	began := time.Now()
+	var r reply
+	req, err := http.NewRequestWithContext(ctx, c.method, server+c.path, strings.NewReader(c.body))
+	if err != nil {
+		return reply{err: err}
+	}
+	if c.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := client.Do(req)
+	if err == nil {
+		r.status, r.header = res.StatusCode, res.Header
+		r.body, err = io.ReadAll(res.Body)
+		_ = res.Body.Close() // it was read to its end, or the error says why not
+	}
+	r.took, r.err = time.Since(began), err
+	return r
+}
+
+// newClient makes a client for many calls at once to one server.
+func newClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512, IdleConnTimeout: 10 * time.Second}}
+}
