@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +41,7 @@ func TestHostileFiles(t *testing.T) {
 				t.Errorf("took %s", took)
 			}
 			first, _, _ := strings.Cut(err.Error(), "\n")
-			t.Log(fmt.Sprintf("%.200s", first))
+			t.Logf("%.200s", first)
 		})
 	}
 }

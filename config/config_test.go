@@ -35,8 +35,7 @@ func TestInvalid(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			_, _, err := config.Load(file, environment)
-			var mistakes config.MistakesError
-			if !errors.As(err, &mistakes) {
+			if _, ok := errors.AsType[config.MistakesError](err); !ok {
 				t.Fatalf("got %v, want mistakes", err)
 			}
 			compareWithComment(t, file, err)
@@ -104,8 +103,7 @@ routes:
   max_body: 64kB
 - { upstream: nowhere, gate: gsi, disclose: all }
 `), environment)
-	var mistakes config.MistakesError
-	if !errors.As(err, &mistakes) {
+	if _, ok := errors.AsType[config.MistakesError](err); !ok {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

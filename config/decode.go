@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,9 +28,6 @@ type decoder struct {
 	values   int
 	expanded int
 }
-
-// textual is a struct that may also be written as one scalar.
-type textual = encoding.TextUnmarshaler
 
 func (d *decoder) mistake(n *yaml.Node, path, format string, args ...any) {
 	if len(d.found) < maxFindings {
@@ -62,16 +60,15 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, unit, path string) {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		d.mapping(n, v, path)
-	case yaml.SequenceNode:
-		d.sequence(n, v, unit, path)
-	case yaml.ScalarNode:
+	if n.Kind == yaml.ScalarNode {
 		d.scalar(n, v, unit, path)
-	default:
-		d.mistake(at, path, "cannot be read")
+		return
 	}
+	if n.Kind == yaml.SequenceNode {
+		d.sequence(n, v, unit, path)
+		return
+	}
+	d.mapping(n, v, path)
 }
 
 func (d *decoder) sequence(n *yaml.Node, v reflect.Value, unit, path string) {
@@ -87,41 +84,45 @@ func (d *decoder) sequence(n *yaml.Node, v reflect.Value, unit, path string) {
 }
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
-	switch v.Kind() {
-	case reflect.Struct:
-		fields := fieldsOf(v.Type(), nil)
-		d.pairs(n, path, func(key, value *yaml.Node, at string) {
-			for _, f := range fields {
-				if f.name == key.Value {
-					before := len(d.found)
-					d.value(value, v.FieldByIndex(f.index), f.unit, at)
-					if len(d.found) == before {
-						d.nothing(value, v.FieldByIndex(f.index), at)
-					}
-					return
-				}
-			}
+	if v.Kind() == reflect.Struct {
+		d.structure(n, v, path)
+		return
+	}
+	if v.Kind() != reflect.Map {
+		d.mistake(n, path, "must be %s, not a mapping", wanted(v.Type(), ""))
+		return
+	}
+	all := reflect.MakeMapWithSize(v.Type(), len(n.Content)/2)
+	d.pairs(n, path, func(key, value *yaml.Node, at string) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(value, item, "", at)
+		all.SetMapIndex(reflect.ValueOf(key.Value), item)
+	})
+	v.Set(all)
+}
+
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
+	fields := fieldsOf(v.Type(), nil)
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	d.pairs(n, path, func(key, value *yaml.Node, at string) {
+		i := slices.Index(names, key.Value)
+		if i < 0 {
 			message := "unknown key"
-			names := make([]string, len(fields))
-			for i, f := range fields {
-				names[i] = f.name
-			}
 			if near := suggest(key.Value, names); near != "" {
 				message += fmt.Sprintf("; did you mean %q?", near)
 			}
 			d.mistake(key, at, "%s", message)
-		})
-	case reflect.Map:
-		all := reflect.MakeMapWithSize(v.Type(), len(n.Content)/2)
-		d.pairs(n, path, func(key, value *yaml.Node, at string) {
-			item := reflect.New(v.Type().Elem()).Elem()
-			d.value(value, item, "", at)
-			all.SetMapIndex(reflect.ValueOf(key.Value), item)
-		})
-		v.Set(all)
-	default:
-		d.mistake(n, path, "must be %s, not a mapping", wanted(v.Type(), ""))
-	}
+			return
+		}
+		before, target := len(d.found), v.FieldByIndex(fields[i].index)
+		d.value(value, target, fields[i].unit, at)
+		if len(d.found) == before {
+			d.nothing(value, target, at)
+		}
+	})
 }
 
 // nothing notes a value that would be taken for no value at all: the default
@@ -130,13 +131,13 @@ func (d *decoder) nothing(n *yaml.Node, v reflect.Value, path string) {
 	if !v.IsZero() {
 		return
 	}
-	switch v.Kind() {
-	case reflect.String:
+	switch kind := v.Kind(); {
+	case kind == reflect.String:
 		// ${VAR:-} says that nothing is fine.
 		if !strings.Contains(d.places[path].written, ":-") {
 			d.mistake(n, path, "is empty: leave the key out")
 		}
-	case reflect.Int, reflect.Int64, reflect.Float64:
+	case isNumber(kind):
 		if !zeroIsOff(path) {
 			d.mistake(n, path, "0 would be taken for the default: leave the key out, or write the least that is meant")
 		}
@@ -203,26 +204,25 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, unit, path string) {
 		d.mistake(n, path, "%s", err)
 		return
 	}
-	if shorthand, ok := v.Addr().Interface().(textual); ok {
+	// A struct may have a short form.
+	if shorthand, ok := reflect.TypeAssert[encoding.TextUnmarshaler](v.Addr()); ok {
 		if err := shorthand.UnmarshalText([]byte(t.value)); err != nil {
 			d.mistake(n, path, "%s", err)
 		}
 		return
 	}
-	switch v.Kind() {
-	case reflect.Slice: // one value stands for a list of it
+	switch kind := v.Kind(); {
+	case kind == reflect.Slice: // one value stands for a list of it
 		list := reflect.MakeSlice(v.Type(), 1, 1)
 		d.scalar(n, list.Index(0), unit, path)
 		v.Set(list)
 		return
-	case reflect.Struct, reflect.Map:
+	case kind == reflect.Struct || kind == reflect.Map:
 		d.mistake(n, path, "must be %s", wanted(v.Type(), unit))
 		return
-	case reflect.String:
-		if !t.quoted && n.Tag == "!!bool" {
-			d.mistake(n, path, "must be text; quote it if %s is meant", n.Value)
-			return
-		}
+	case kind == reflect.String && !t.quoted && n.Tag == "!!bool":
+		d.mistake(n, path, "must be text; quote it if %s is meant", n.Value)
+		return
 	}
 	if err := t.set(v, unit); err != nil {
 		d.mistake(n, path, "%s", err)

@@ -34,58 +34,59 @@ func (t text) set(v reflect.Value, unit string) error {
 	if t.quoted && kind != reflect.String {
 		return fmt.Errorf("must be %s, without quotes", wanted(v.Type(), unit))
 	}
-	var err error
-	switch kind {
-	case reflect.String:
+	if kind == reflect.String {
 		v.SetString(t.value)
-	case reflect.Bool:
+		return nil
+	}
+	if kind == reflect.Bool {
 		v.SetBool(t.value == "true")
 		if t.value != "true" && t.value != "false" {
-			err = errors.New("must be true or false")
+			return errors.New("must be true or false")
 		}
-	case reflect.Int, reflect.Int64:
-		var n int64
-		if n, err = parseInt(t.value); err == nil && v.OverflowInt(n) {
-			err = errors.New("is too large")
-		}
-		v.SetInt(n)
-	case reflect.Float64:
-		var f float64
-		f, err = strconv.ParseFloat(t.value, 64)
+		return nil
+	}
+	if kind == reflect.Float64 {
+		f, err := strconv.ParseFloat(t.value, 64)
 		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			f, err = 0, errors.New("must be a number")
+			return errors.New("must be a number")
 		}
 		v.SetFloat(f)
-	default:
-		err = fmt.Errorf("a %s cannot be read", v.Type())
+		return nil
 	}
+	n, err := parseInt(t.value)
+	if err == nil && v.OverflowInt(n) {
+		err = errors.New("is too large")
+	}
+	v.SetInt(n)
 	return err
 }
 
 // wanted says in words what a value of t looks like.
 func wanted(t reflect.Type, unit string) string {
-	switch {
+	switch kind := t.Kind(); {
 	case t == durationType:
 		return "a duration such as 500ms, 5s or 2m"
 	case unit == "bytes":
 		return "a size such as 64KiB"
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return wanted(t.Elem(), unit)
-	case reflect.Bool:
+	case kind == reflect.Bool:
 		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Float64:
+	case kind == reflect.Float64:
 		return "a number"
-	case reflect.Slice:
+	case isNumber(kind):
+		return "a whole number"
+	case kind == reflect.Slice:
 		return "a list"
-	case reflect.Struct, reflect.Map:
+	case kind == reflect.Struct || kind == reflect.Map:
 		return "a mapping"
 	default:
 		return "text"
 	}
+}
+
+// isNumber reports whether a value of the kind is a number. The config structs
+// have numbers of no other kinds.
+func isNumber(kind reflect.Kind) bool {
+	return kind == reflect.Int || kind == reflect.Int64 || kind == reflect.Float64
 }
 
 // parseInt reads decimal digits only: YAML 1.1 takes 010 for eight, YAML 1.2

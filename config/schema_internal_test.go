@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -122,9 +123,7 @@ func schema(t *testing.T) []byte {
 	root := r.Reflect(&File{})
 	root.Title = "The config file of geoproxy"
 	refine(root, root, reflect.TypeFor[File](), map[reflect.Type]bool{})
-	for name, def := range scalars {
-		root.Definitions[name] = def
-	}
+	maps.Copy(root.Definitions, scalars)
 	out, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -163,27 +162,16 @@ func orVariable(kinds ...*jsonschema.Schema) *jsonschema.Schema {
 }
 
 func scalarSchema(t reflect.Type) *jsonschema.Schema {
-	name := ""
-	switch t.Kind() {
-	case reflect.String:
-		name = "text"
-	case reflect.Bool:
-		name = "switch"
-	case reflect.Int:
-		name = "whole"
-	case reflect.Int64:
-		name = "size"
-		if t == durationType {
-			name = "duration"
-		}
-	case reflect.Float64:
-		name = "number"
-	case reflect.Slice:
-		if t.Elem().Kind() != reflect.String {
-			return nil
-		}
-		name = "list"
-	default:
+	if t == durationType {
+		return &jsonschema.Schema{Ref: "#/$defs/duration"}
+	}
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String {
+		return &jsonschema.Schema{Ref: "#/$defs/list"}
+	}
+	name, scalar := map[reflect.Kind]string{
+		reflect.String: "text", reflect.Bool: "switch", reflect.Int: "whole", reflect.Int64: "size", reflect.Float64: "number",
+	}[t.Kind()]
+	if !scalar {
 		return nil
 	}
 	return &jsonschema.Schema{Ref: "#/$defs/" + name}

@@ -164,8 +164,9 @@ func (f *File) digest(content []byte) [sha256.Size]byte {
 		if i > 0 {
 			content, _ = read(name)
 		}
-		fmt.Fprintf(h, "%d\n", len(content))
-		h.Write(content)
+		// A hash takes all that is written to it.
+		_, _ = fmt.Fprintf(h, "%d\n", len(content))
+		_, _ = h.Write(content)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }

@@ -182,7 +182,7 @@ func (k *checker) gate(path string, g GateRef) {
 	case g.Name != "" && !known:
 		k.mistake(path, unknown("gate", g.Name, slices.Sorted(maps.Keys(k.Gates))))
 	case g.Name == "" && !reflect.ValueOf(g.GateConfig).IsZero():
-		g.GateConfig.Check(under(k.mistake, path))
+		g.Check(under(k.mistake, path))
 	}
 }
 

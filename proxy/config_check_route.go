@@ -70,7 +70,7 @@ func (k *checker) route(path string, r *RouteConfig) {
 		k.mistake(path+".upstream", unknown("upstream", r.Upstream, slices.Sorted(maps.Keys(k.Upstreams))))
 	}
 	k.gate(path+".gate", r.Gate)
-	r.Config.Check(under(k.mistake, path))
+	r.Check(under(k.mistake, path)) // what is inline: family, rules, costs
 	k.classes(path+".classes", r)
 	k.rates(path+".rates", r)
 	r.Shed.Check(under(k.mistake, path+".shed"))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/geoproxy/geoproxy/config"
 )
@@ -21,18 +20,18 @@ func (c *checkCmd) Run(s *session) error {
 		var mistakes config.MistakesError
 		switch {
 		case errors.As(err, &mistakes):
-			fmt.Fprintln(s.stdout, mistakes)
+			say(s.stdout, mistakes)
 		case err != nil:
-			fmt.Fprintln(s.stderr, "geoproxy:", err)
+			say(s.stderr, "geoproxy:", err)
 		}
 		for _, w := range warnings {
-			fmt.Fprintln(s.stdout, asWarning(w))
+			say(s.stdout, asWarning(w))
 		}
 		if err != nil {
 			failed = errReported
 			continue
 		}
-		fmt.Fprintf(s.stdout, "%s: valid\n", name)
+		say(s.stdout, name+": valid")
 	}
 	return failed
 }

@@ -62,7 +62,9 @@ func (c *completeCmd) Run(s *session) error {
 		words = words[1:]
 	}
 	for _, candidate := range candidates(s.model.Node, words) {
-		fmt.Fprintln(s.stdout, candidate)
+		if _, err := fmt.Fprintln(s.stdout, candidate); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -53,13 +53,13 @@ func (c *demoCmd) Run(s *session) error {
 }
 
 func (c *demoCmd) storm(s *session, options demo.Options) error {
-	report, err := demo.Storm(s.ctx, options, func(line string) { fmt.Fprintln(s.stderr, line) })
+	report, err := demo.Storm(s.ctx, options, func(line string) { say(s.stderr, line) })
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return report.WriteJSON(s.stdout)
 	}
-	fmt.Fprintln(s.stdout)
+	say(s.stdout)
 	return report.Write(s.stdout)
 }

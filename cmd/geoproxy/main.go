@@ -49,6 +49,10 @@ type session struct {
 	model          *kong.Application
 }
 
+// say prints a line for whoever reads. Where nobody does, as with a closed pipe,
+// there is nobody to tell.
+func say(w io.Writer, words ...any) { _, _ = fmt.Fprintln(w, words...) }
+
 // errReported ends a command that failed and has said why.
 var errReported = errors.New("failed")
 
@@ -66,7 +70,7 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 		kong.Exit(func(code int) { exited = code }),
 	)
 	if err != nil {
-		fmt.Fprintln(stderr, "geoproxy:", err)
+		say(stderr, "geoproxy:", err)
 		return exitFailed
 	}
 	parsed, err := parser.Parse(args)
@@ -74,12 +78,13 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	case exited >= 0:
 		return exited
 	case err != nil:
-		fmt.Fprintf(stderr, "geoproxy: %s\nSee: geoproxy --help\n", err)
+		say(stderr, "geoproxy:", err)
+		say(stderr, "See: geoproxy --help")
 		return exitUsage
 	}
 	err = parsed.Run(&session{ctx: ctx, env: env, stdout: stdout, stderr: stderr, model: parser.Model})
 	if err != nil && !errors.Is(err, errReported) {
-		fmt.Fprintln(stderr, "geoproxy:", err)
+		say(stderr, "geoproxy:", err)
 	}
 	if err != nil {
 		return exitFailed

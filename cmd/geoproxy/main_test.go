@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(dir) //nolint:errcheck // it is temporary
+		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "geoproxy")
 		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s\n%s\n", err, out)
@@ -45,8 +45,7 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
@@ -194,7 +193,7 @@ func TestCompletion(t *testing.T) {
 func TestServe(t *testing.T) {
 	upstreams := make([]*httptest.Server, 2)
 	for i := range upstreams {
-		upstreams[i] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, i) }))
+		upstreams[i] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, i) }))
 		defer upstreams[i].Close()
 	}
 	dir := t.TempDir()
@@ -253,11 +252,11 @@ func TestServe(t *testing.T) {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	r, err := http.Get(url) //nolint:gosec // the test's own server
+	r, err := http.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Body.Close() //nolint:errcheck // it was read
+	defer r.Body.Close()
 	var b bytes.Buffer
 	if _, err := b.ReadFrom(r.Body); err != nil {
 		t.Fatal(err)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/geoproxy/geoproxy/config"
 )
 
@@ -40,7 +38,7 @@ func (o *origin) load(s *session) (*config.File, error) {
 }
 
 func warn(s *session, w config.Warning) {
-	fmt.Fprintln(s.stderr, asWarning(w))
+	say(s.stderr, asWarning(w))
 }
 
 // asWarning marks a finding as one that does no harm, as compilers do.
