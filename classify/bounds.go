@@ -73,15 +73,15 @@ func (b *Bounds) position(s []byte) {
 }
 
 // cutNumber reads the number at the beginning of s. It must be finite, at most
-// 32 bytes long, and spelt as in JSON: strconv alone would take "0x1p-2",
-// "1_0" and "NaN" as well.
+// 32 bytes long, and made of digits, signs, a point and an exponent: strconv
+// alone would take "0x1p-2", "1_0" and "NaN" as well.
 func cutNumber(s []byte) (value float64, rest []byte, ok bool) {
 	s = bytes.TrimLeft(s, ", \t\r\n")
 	end := 0
 	for end < len(s) && (isNumeric(s[end]) && s[end] != ',' || s[end]|0x20 == 'e') {
 		end++
 	}
-	if end == 0 || end > 32 || s[0] == '+' {
+	if end == 0 || end > 32 {
 		return 0, s, false
 	}
 	value, err := strconv.ParseFloat(string(s[:end]), 64)

@@ -141,9 +141,8 @@ func countText(b []byte, contentType string, box *Bounds) (Geometry, reading) {
 	}
 }
 
-// countForm counts the values of a form, percent-decoded. Both '&' and ';' end
-// a value in some upstream; a geometry holds neither, but for EWKT's
-// "SRID=4326;", whose number counts nothing by itself.
+// countForm counts the values of a form, percent-decoded. Only '&' ends one here:
+// what a ';' would cut off is counted as part of the value before it.
 func countForm(b []byte, box *Bounds) (Geometry, reading) {
 	room := borrow()
 	defer giveBack(room)

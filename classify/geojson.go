@@ -32,11 +32,13 @@ const recordSeparator = 0x1e
 //   - A feature is a member "type" whose value is the string "Feature".
 //   - Where there is none, an array-valued member "coordinates" makes one
 //     feature of the whole text.
-//   - A string value is a text of its own: JSON where it begins with '{' or '['
-//     (a geometry in a string, as tool calls and PostgREST's
-//     arguments have it), WKT anywhere in any other (a CQL2 filter). What
-//     cannot be read there counts one vertex in 4 bytes where it names
-//     coordinates, and nothing where it does not.
+//   - A string value of 8 bytes or more is a text of its own: JSON where it
+//     begins with '{' or '[' (a geometry in a string, as tool calls and
+//     PostgREST's arguments have it), else WKT anywhere in it (a CQL2 filter).
+//     Features and vertices of texts are added. A text that cannot be read
+//     counts at least one feature, and one vertex in 4 bytes, if it names
+//     coordinates or a geometry type; it does not make the whole Malformed, for
+//     prose has brackets too.
 //
 // Names are compared after their escapes are undone and without regard to case,
 // and every occurrence of a repeated one counts: parsers differ in which they
@@ -50,8 +52,8 @@ const recordSeparator = 0x1e
 // for what one parser takes for a string or a comment and another does not can.
 // The count ends where the text stops being JSON.
 //
-// It takes one pass, time linear in the length, and no memory but where strings
-// hold escaped texts, whose buffer is shared.
+// It takes one pass, time linear in the length, and no memory but for escaped
+// texts in strings, whose buffer is pooled.
 func CountGeoJSON(b []byte) Geometry {
 	g, how := scanGeoJSON(b, nil)
 	g.Malformed = how != complete
@@ -571,6 +573,9 @@ func (s *geoJSON) text(t []byte, escaped bool) {
 		defer giveBack(room)
 		room.out = appendUnescaped(room.out[:0], t)
 		t = room.out
+		if len(t) < minText {
+			return
+		}
 	}
 	if first <= ' ' || escaped {
 		t = bytes.TrimLeft(t, " \t\r\n")

@@ -138,6 +138,9 @@ func beginsNumber(c byte) bool {
 // of a geometry type: POLYGON, PolygonZM, "POLYGON ZM".
 func namesGeometry(before []byte) bool {
 	before, name := lastWord(before)
+	if len(name) == 0 {
+		return false
+	}
 	if isDimension(name) {
 		_, name = lastWord(before)
 		return isGeometryType(name)
