@@ -44,7 +44,9 @@ func frontConfig(upstream string) proxy.Config {
 			Config: classify.Config{
 				Rules: []classify.Rule{process("buffer", "1000"), process("union", "5000"), process("overlay", "5000")},
 				Costs: map[string]classify.Cost{
-					"items": cost(itemsPace, 0), "filter": cost(itemsPace, 0), "item": cost(itemsPace, 0), "tile": cost(tilePace, 0),
+					"items": cost(itemsPace, 0), "filter": cost(itemsPace, 0), "item": cost(itemsPace, 0),
+					// A tile's address does not say how much is in it: what one takes on average.
+					"tile": {Base: 60 * time.Millisecond, PerFeature: 1, PerVertex: 1},
 					"buffer": cost(bufferPace, 170*time.Microsecond), "union": cost(unionPace, 5*time.Microsecond), "overlay": cost(overlayPace, 5*time.Microsecond),
 				},
 				Assume: classify.Assume{Limit: defaultLimit, MaxLimit: maxLimit, Vertices: 150},

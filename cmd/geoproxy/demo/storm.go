@@ -34,7 +34,7 @@ type Side struct {
 	// answered as fast as before; negative where it did not within 30 s.
 	Normal float64 `json:"back_to_normal"`
 	// Wasted counts the queries that ran, or had yet to run, for callers that
-	// had given up.
+	// had given up. The storm's own probes are not among them.
 	Wasted int `json:"wasted"`
 }
 
@@ -124,7 +124,7 @@ func (s *Stage) weather(ctx context.Context, url string, calls [][]call) (Side, 
 		}
 	}
 	lastSent := time.Now()
-	normal := s.watch(ctx, client, usual, lastSent)
+	normal, probes := s.watch(ctx, client, usual, lastSent)
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
 		return Side{}, err
@@ -132,11 +132,7 @@ func (s *Stage) weather(ctx context.Context, url string, calls [][]call) (Side, 
 
 	side := tally(calls, replies)
 	side.Pool, side.Normal = s.Service.Pool(), normal
-	answered := 0
-	for _, t := range side.Kinds {
-		answered += t.Answered
-	}
-	side.Wasted = max(0, side.Pool.Served+side.Pool.Busy+side.Pool.Waiting-answered)
+	side.Wasted = max(0, side.Pool.Served+side.Pool.Busy+side.Pool.Waiting-side.total().Answered-probes-1)
 	return side, nil
 }
 
@@ -151,24 +147,25 @@ func (s *Stage) probe(ctx context.Context, client *http.Client) (time.Duration, 
 }
 
 // watch probes until the service is as fast as before, give or take a tenth of
-// a second, and gives the seconds since.
-func (s *Stage) watch(ctx context.Context, client *http.Client, usual time.Duration, since time.Time) float64 {
+// a second, and gives the seconds since and the number of probes.
+func (s *Stage) watch(ctx context.Context, client *http.Client, usual time.Duration, since time.Time) (normal float64, probes int) {
 	ctx, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
+		probes++
 		took, err := s.probe(ctx, client)
 		switch {
 		case ctx.Err() != nil:
-			return -1
+			return -1, probes
 		case err == nil && took < 2*usual+100*time.Millisecond:
-			return time.Since(since).Seconds()
+			return time.Since(since).Seconds(), probes
 		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return -1
+			return -1, probes
 		}
 	}
 }
