@@ -10,6 +10,9 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo un
 TOOL      := go tool -modfile=tools.mod
 BINARY    := bin/geoproxy
 UPSTREAM  ?= http://127.0.0.1:7800
+# The tests below test/ measure a whole program in time, so they run one by one
+# and after the others.
+INSIDE     = $(shell go list ./... | grep -v /test/)
 PKG       ?= ./...
 BENCH     ?= .
 BENCHTIME ?= 1s
@@ -40,7 +43,8 @@ demo: build ## Start a small spatial service with geoproxy in front, and say wha
 
 .PHONY: test
 test: ## Run every test with the race detector, real services included (needs `make setup` once)
-	go test -race -shuffle=on -timeout 20m $(PKG)
+	go test -race -shuffle=on -timeout 20m $(INSIDE)
+	go test -race -shuffle=on -timeout 20m -p 1 ./test/...
 
 .PHONY: soak
 soak: ## Run the long tests and long fuzzing; the output is kept in docs/soak

@@ -110,7 +110,8 @@ func (p *Proxy) Stop(t *testing.T) {
 		t.Errorf("the process reported a race or a panic")
 	}
 	if t.Failed() {
-		t.Logf("what the process printed:\n%s", log)
+		const last = 8 << 10
+		t.Logf("what the process printed last:\n%s", log[max(0, len(log)-last):])
 	}
 }
 

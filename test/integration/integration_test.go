@@ -25,7 +25,7 @@ type upstream struct {
 	most    atomic.Int64 // the most that ran at once
 
 	mu    sync.Mutex
-	order []string // the X-Number of each request, as they came
+	order []string // the parameter n of each request, as they came
 }
 
 // slowUpstream answers every request after a time.
@@ -35,7 +35,7 @@ func slowUpstream(t *testing.T, takes time.Duration) *upstream {
 	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u.served.Add(1)
 		u.mu.Lock()
-		u.order = append(u.order, r.Header.Get("X-Number"))
+		u.order = append(u.order, r.URL.Query().Get("n"))
 		u.mu.Unlock()
 		running := u.running.Add(1)
 		defer u.running.Add(-1)
