@@ -29,9 +29,10 @@ func New(cfg Config) (*Classifier, error) {
 		limit:    cfg.Assume.Limit > 0,
 	}}}
 	for _, f := range families {
-		if cfg.Family == f.name {
+		switch cfg.Family {
+		case f.name:
 			c.families, c.settings.forced = []family{f}, true
-		} else if cfg.Family == "" || cfg.Family == familyAuto {
+		case "", familyAuto:
 			c.families = append(c.families, f)
 		}
 	}

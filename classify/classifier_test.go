@@ -135,8 +135,8 @@ func TestUnreadBody(t *testing.T) {
 	c := classifier(t, classify.Config{})
 	read := &classify.Request{Method: "POST", Path: "/collections/a/items", Body: classify.Body{Prefix: []byte(`{"type":"Feature"}`), Length: 18, Whole: true}}
 	unread := &classify.Request{Method: "POST", Path: "/collections/a/items", Body: classify.Body{Length: 10 << 20}}
-	if a, b := c.Estimate(read), c.Estimate(unread); b.Seconds < 100*a.Seconds {
-		t.Errorf("10 MiB unread cost %v s, 18 bytes %v s", b.Seconds, a.Seconds)
+	if a, b := c.Estimate(read), c.Estimate(unread); b.Seconds < 100*a.Seconds || a.Low || !b.Low {
+		t.Errorf("10 MiB unread cost %v s, low %v; 18 bytes %v s, low %v", b.Seconds, b.Low, a.Seconds, a.Low)
 	}
 }
 

@@ -14,6 +14,16 @@
 // feature) is assumed, and the estimate says so in its basis and by its low
 // confidence.
 //
+// # Families
+//
+// A family is one file and one table of golden requests. Its file registers it
+// with a rank: [Families] are asked in the order of their ranks, and the first
+// that recognises a request wins. What a rule of the config recognises comes
+// before all of them, and what nothing recognises is the default cost's. A
+// family reads the request in place, through a view that has one reading of the
+// path, and gives the inputs, which of them it had to assume, and the basis in
+// words; [Classifier.Estimate] does the rest.
+//
 // # What always holds
 //
 //  1. The package is pure: no network, no clock, no log, no randomness.

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 )
 
@@ -78,12 +79,18 @@ type answer struct {
 }
 
 // read reports whether the method only reads.
-func (r *Request) read() bool { return r.Method == "GET" || r.Method == "HEAD" || r.Method == "" }
+func (r *Request) read() bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == ""
+}
 
 // count counts the geometry of the body.
 func (r *Request) count() Geometry {
 	return CountBody(r.Body, r.Header.Get("Content-Encoding"), r.Header.Get("Content-Type"))
 }
+
+// unread reports whether nothing was read of a body: what is counted of it is
+// then the dearest that it could be, and so a guess.
+func (r *Request) unread() bool { return len(r.Body.Prefix) == 0 && !r.Body.empty() }
 
 // timesVertices says what addVertices does.
 func (v *view) timesVertices(b *basis) *basis {

@@ -74,7 +74,7 @@ func readGolden(tb testing.TB, file string) (cases []golden) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	var g golden
 	var body []byte
 	n := 0

@@ -1,6 +1,10 @@
 package classify
 
-import "time"
+import (
+	"maps"
+	"net/http"
+	"time"
+)
 
 // rates are what one operation costs, in seconds per unit of each input.
 type rates struct{ base, feature, vertex, cell, byte float64 }
@@ -76,12 +80,10 @@ type model struct {
 // checked config.
 func newModel(cfg Config) model {
 	m := model{ops: make(map[string]rates, len(fitted)+len(cfg.Rules)), unknown: fitted["write"]}
-	for op, r := range fitted {
-		m.ops[op] = r
-	}
+	maps.Copy(m.ops, fitted)
 	for i := range cfg.Rules {
 		if _, known := m.ops[cfg.Rules[i].Op]; !known {
-			m.ops[cfg.Rules[i].Op] = fitted[byClass[cfg.Rules[i].class("GET")]]
+			m.ops[cfg.Rules[i].Op] = fitted[byClass[cfg.Rules[i].class(http.MethodGet)]]
 		}
 	}
 	if cfg.Profile == profileGuide {
@@ -119,7 +121,7 @@ func (m model) price(a answer) Estimate {
 	if !known {
 		r = m.unknown
 	}
-	a.Inputs, a.guess = a.Inputs.clamp(), a.guess.clamp()
+	a.Inputs, a.guess = a.clamp(), a.guess.clamp()
 	a.Assumed = a.Assumed || a.guess != Inputs{}
 	seconds := r.base + r.variable(a.Inputs)
 	return Estimate{

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"math"
+	"net/http"
 	"strings"
 )
 
@@ -202,14 +203,14 @@ func ogcReadQuery(v *view) ogcQuery {
 		case key.is("lang"), key.is("crs"), key.is("bbox-crs"), key.is("filter-crs"), key.is("filter-lang"), key.is("datetime"),
 			key.is("properties"), key.is("skipGeometry"), key.is("precision"), key.is("_"), key.is("apikey"), key.is("key"), key.is("token"):
 		case key.is("limit"):
-			asked := value.amount(maxInput)
+			asked := value.amount()
 			if value == "" || asked == 0 { // absent to some, nothing to no one
 				asked = float64(v.assume.Limit)
 			}
 			q.limit = max(q.limit, asked)
 		case key.is("offset"), key.isFold("startindex"):
 			if x, ok := value.number(); value != "" && (!ok || x > 0) {
-				q.offset = max(q.offset, value.amount(maxInput))
+				q.offset = max(q.offset, value.amount())
 			}
 		case key.is("bbox"):
 			if share, ok := value.worldShare(); ok {
@@ -377,7 +378,7 @@ func ogcNotGET(v *view, a answer, shape ogcShape) answer {
 	if !v.Body.empty() {
 		g = v.count()
 	}
-	if v.Method == "POST" && shape == ogcItems && isCQL2(v.Body.Prefix) {
+	if v.Method == http.MethodPost && shape == ogcItems && isCQL2(v.Body.Prefix) {
 		a = ogcItemsPage(v, a)
 		a.body = true
 		a.Vertices += g.Vertices
@@ -390,7 +391,10 @@ func ogcNotGET(v *view, a answer, shape ogcShape) answer {
 	}
 	a.Op, a.Class, a.Replayable = "write", Write, false
 	a.Features, a.Vertices = max(1, g.Features), g.Vertices
-	if v.Method == "DELETE" && shape == ogcItems {
+	if v.unread() {
+		a.guess.Features, a.guess.Vertices = a.Features, a.Vertices
+	}
+	if v.Method == http.MethodDelete && shape == ogcItems {
 		a.Features = max(a.Features, v.rows(-1))
 		a.guess.Features = a.Features
 	}

@@ -151,14 +151,14 @@ func (e escaped) number() (x float64, ok bool) {
 }
 
 // amount reads e as an amount that costs the more the larger it is, at most
-// worst. What cannot be read, and what is negative, is worst: some upstream
+// maxInput. What cannot be read, and what is negative, is that: some upstream
 // takes it for "no limit" (pg_featureserv does) or reads digits that we do not.
-func (e escaped) amount(worst float64) float64 {
+func (e escaped) amount() float64 {
 	x, ok := e.number()
 	if !ok || x < 0 {
-		return worst
+		return maxInput
 	}
-	return min(x, worst)
+	return x
 }
 
 // maxNumber is the longest number that is read: the shortest form of any

@@ -146,7 +146,7 @@ func TestReadQueryAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		for q := readQuery(query); q.next(); {
 			if q.key.is("limit") || q.key.isFold("limit") {
-				q.value.amount(maxInput)
+				q.value.amount()
 			}
 			if q.key.is("bbox") {
 				q.value.worldShare()

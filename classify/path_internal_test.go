@@ -42,7 +42,13 @@ func TestSplitPath(t *testing.T) {
 		raw  string
 		want int
 	}{
-		{"", 0}, {"/", 0}, {"/a", 1}, {"a", 1}, {"/a/", 1}, {"//", 0}, {"/a//b", 3},
+		{"", 0},
+		{"/", 0},
+		{"/a", 1},
+		{"a", 1},
+		{"/a/", 1},
+		{"//", 0},
+		{"/a//b", 3},
 		{strings.Repeat("/a", maxSegments), maxSegments},
 		{strings.Repeat("/a", maxSegments+1), -1},
 	} {

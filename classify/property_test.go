@@ -3,6 +3,8 @@ package classify_test
 import (
 	"fmt"
 	"math"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,7 +220,7 @@ func checkEstimate(tb interface {
 		tb.Fatalf("%v: unknown, and only %v s", r, e.Seconds)
 	case e.Class == classify.Write && e.Replayable:
 		tb.Fatalf("%v: a write to be repeated", r)
-	case e.Replayable && r.Method != "GET" && r.Method != "HEAD" && r.Method != "POST" && r.Method != "":
+	case e.Replayable && !slices.Contains([]string{"", http.MethodGet, http.MethodHead, http.MethodPost}, r.Method):
 		tb.Fatalf("%v: %s to be repeated", r, r.Method)
 	}
 }

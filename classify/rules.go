@@ -146,23 +146,21 @@ func (env ruleEnv) expression(text string, wants []*cel.Type) (program cel.Progr
 // keyOf gives the header or query key that e looks up: m.key, m["key"] or
 // "key" in m.
 func keyOf(e ast.Expr) string {
-	var m, key ast.Expr
-	switch e.Kind() {
-	case ast.SelectKind:
-		if m = e.AsSelect().Operand(); isTexts(m) {
+	if e.Kind() == ast.SelectKind {
+		if isTexts(e.AsSelect().Operand()) {
 			return e.AsSelect().FieldName()
 		}
 		return ""
-	case ast.CallKind:
-		call := e.AsCall()
-		switch args := call.Args(); call.FunctionName() {
-		case operators.Index:
-			m, key = args[0], args[1]
-		case operators.In:
-			m, key = args[1], args[0]
-		default:
-			return ""
-		}
+	}
+	if e.Kind() != ast.CallKind {
+		return ""
+	}
+	var m, key ast.Expr
+	switch args := e.AsCall().Args(); e.AsCall().FunctionName() {
+	case operators.Index:
+		m, key = args[0], args[1]
+	case operators.In:
+		m, key = args[1], args[0]
 	default:
 		return ""
 	}
@@ -278,7 +276,7 @@ func evalNumber(p cel.Program, in *ruleInput) (float64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	x := 0.0
+	var x float64
 	switch out := out.(type) {
 	case types.Int:
 		x = float64(out)

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"math"
+	"net/http"
 	"strings"
 )
 
@@ -192,21 +193,21 @@ func (t *tile) readQuery(query string) {
 		}
 		switch key, value := p.key, p.value; {
 		case key.isFold("limit"):
-			if limit := value.amount(maxInput); limit > 0 {
+			if limit := value.amount(); limit > 0 {
 				t.features = max(t.features, limit)
 			} else { // limit=0 takes the limit off
 				t.features = maxInput
 			}
 		case key.isFold("buffer"):
-			buffer = max(buffer, value.amount(maxInput))
+			buffer = max(buffer, value.amount())
 		case key.isFold("resolution"):
-			r := value.amount(maxInput)
+			r := value.amount()
 			fine = max(fine, r)
 			coarse = max(1, min(coarse, r))
 		case key.isFold("filter"):
 			t.filter += countFilter(value).Vertices
 		case key.isFold("tilesize"):
-			t.size = max(t.size, value.amount(maxInput))
+			t.size = max(t.size, value.amount())
 		case key.is("bidx"):
 			bands += value.items()
 		case key.is("assets"):
@@ -263,7 +264,7 @@ func rasterFormat(ext string) bool {
 // which tileserver-gl and martin take with POST too. What is drawn on it is in
 // the query (path, of points or an encoded polyline, and marker) or the body.
 func xyzStatic(v *view, a answer) (answer, bool) {
-	if !v.read() && v.Method != "POST" {
+	if !v.read() && v.Method != http.MethodPost {
 		return answer{}, false
 	}
 	size, scale, ext, ok := scaled(v.last(0))
@@ -284,7 +285,11 @@ func xyzStatic(v *view, a answer) (answer, bool) {
 	if !v.read() {
 		a.body = true
 		if !v.Body.empty() {
-			a.Vertices += v.count().Vertices
+			n := v.count().Vertices
+			a.Vertices += n
+			if v.unread() {
+				a.guess.Vertices = n
+			}
 		}
 	}
 	var b basis
