@@ -86,6 +86,21 @@ func BenchmarkCountGeoJSON(b *testing.B) {
 	}
 }
 
+// Throughput is that of the decoded text.
+func BenchmarkCountBody(b *testing.B) {
+	text := []byte(polygons(20, 100))
+	for _, coding := range []string{"identity", "gzip", "deflate", "br", "zstd"} {
+		b.Run(coding, func(b *testing.B) {
+			body := whole(encode(b, text, coding))
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				classify.CountBody(body, coding, "application/geo+json")
+			}
+		})
+	}
+}
+
 func BenchmarkCountWKT(b *testing.B) {
 	for _, c := range []struct{ name, text string }{
 		{"filter", wktPolygons(100, 4000)},

@@ -55,21 +55,18 @@ func BoundsBody(body Body, contentEncoding, contentType string) Bounds {
 	return box
 }
 
-// position widens the bounds by a position's first two numbers, which stand at
-// the beginning of s, a comma or white space between them.
-func (b *Bounds) position(s []byte) {
+// with gives the bounds widened by a position's first two numbers, which stand
+// at the beginning of s, a comma or white space between them.
+func (b Bounds) with(s []byte) Bounds {
 	x, s, okX := cutNumber(s)
 	y, _, okY := cutNumber(s)
 	if !okX || !okY {
-		*b = everywhere
-		return
+		return everywhere
 	}
 	if !b.some {
-		*b = Bounds{x, y, x, y, true}
-		return
+		return Bounds{x, y, x, y, true}
 	}
-	b.MinX, b.MaxX = min(b.MinX, x), max(b.MaxX, x)
-	b.MinY, b.MaxY = min(b.MinY, y), max(b.MaxY, y)
+	return Bounds{min(b.MinX, x), min(b.MinY, y), max(b.MaxX, x), max(b.MaxY, y), true}
 }
 
 // cutNumber reads the number at the beginning of s. It must be finite, at most

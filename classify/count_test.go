@@ -20,8 +20,8 @@ import (
 )
 
 // encode applies content codings, in the order of the header.
-func encode(t testing.TB, b []byte, codings string) []byte {
-	t.Helper()
+func encode(tb testing.TB, b []byte, codings string) []byte {
+	tb.Helper()
 	for coding := range strings.SplitSeq(codings, ",") {
 		var out bytes.Buffer
 		var w io.WriteCloser
@@ -41,13 +41,13 @@ func encode(t testing.TB, b []byte, codings string) []byte {
 			continue
 		}
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if _, err := w.Write(b); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := w.Close(); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		b = out.Bytes()
 	}

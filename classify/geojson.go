@@ -240,10 +240,11 @@ func (s *geoJSON) scan() reading {
 			want = wantName
 
 		case 't', 'f', 'n':
-			how := complete
-			if i, how = literalEnd(b, i); how != complete {
+			end, how := literalEnd(b, i)
+			if how != complete {
 				return how
 			}
+			i = end
 
 		case recordSeparator:
 			if depth > 0 {
@@ -316,7 +317,7 @@ func numberArrays(b []byte, i int, list bool, box *Bounds) (n, next, want int) {
 			return n, i, wantValue
 		}
 		if box != nil {
-			box.position(b[start:i])
+			*box = box.with(b[start:i])
 		}
 		i++
 		if !list || i >= len(b) || b[i] != ',' {

@@ -170,8 +170,8 @@ func (p *parser) value(d *json.Decoder, name string, coordinates bool, depth int
 	if delim != 0 && depth == 64 {
 		p.deep = true
 	}
-	switch {
-	case delim == '{':
+	switch delim {
+	case '{':
 		for d.More() {
 			key, err := d.Token()
 			if err != nil {
@@ -182,7 +182,7 @@ func (p *parser) value(d *json.Decoder, name string, coordinates bool, depth int
 				p.features++
 			}
 		}
-	case delim == '[':
+	case '[':
 		if strings.EqualFold(name, "coordinates") {
 			coordinates = true
 			p.geometries++
@@ -230,7 +230,7 @@ func (p *parser) text(s string) {
 var numbers = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[0-9-][0-9+\-.,eE \t\r\n]*`)
 
 // compare holds CountGeoJSON to parsed.
-func compare(t testing.TB, text []byte) {
+func compare(t *testing.T, text []byte) {
 	t.Helper()
 	got := classify.CountGeoJSON(text)
 	want, valid := parsed(text)
@@ -256,11 +256,14 @@ func compare(t testing.TB, text []byte) {
 	}
 }
 
-// A cut text never counts more than the whole.
-func checkPrefixes(t interface {
+// failer is what a test and a property have in common.
+type failer interface {
 	Helper()
-	Fatalf(string, ...any)
-}, text []byte, at int, count func([]byte) classify.Geometry) {
+	Fatalf(format string, args ...any)
+}
+
+// A cut text never counts more than the whole.
+func checkPrefixes(t failer, text []byte, at int, count func([]byte) classify.Geometry) {
 	t.Helper()
 	whole := count(text)
 	part := count(text[:at])

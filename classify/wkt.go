@@ -90,7 +90,7 @@ func (w *wkt) literal(i int) (end int, how reading) {
 			}
 			c := s[i]
 			if vertex && w.box != nil && (c == ',' || c == ')' || c == '(') {
-				w.box.position(s[start:i])
+				*w.box = w.box.with(s[start:i])
 				vertex = false
 			}
 			i++

@@ -68,20 +68,20 @@ func anyWKT(t *rapid.T, depth int) string {
 	number := func() string {
 		return fmt.Sprintf("%g", rapid.Float64Range(-180, 180).Draw(t, "number"))
 	}
-	tuples := func(least int) (string, int) {
+	tuples := func(least int) string {
 		n := rapid.IntRange(least, 12).Draw(t, "vertices")
 		all := make([]string, n)
 		for i := range all {
 			all[i] = strings.Join([]string{number(), number()}, rapid.SampledFrom([]string{" ", "  ", "\t", "\n   "}).Draw(t, "space"))
 		}
-		return "(" + strings.Join(all, rapid.SampledFrom([]string{",", ", ", " ,\n"}).Draw(t, "comma")) + ")", n
+		return "(" + strings.Join(all, rapid.SampledFrom([]string{",", ", ", " ,\n"}).Draw(t, "comma")) + ")"
 	}
 	kind := rapid.IntRange(0, 4).Draw(t, "kind")
 	if depth == 0 {
 		kind %= 4
 	}
-	one, _ := tuples(1)
-	two, _ := tuples(4)
+	one := tuples(1)
+	two := tuples(4)
 	switch kind {
 	case 0:
 		return "POINT(" + number() + " " + number() + ")"
