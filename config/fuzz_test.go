@@ -35,6 +35,7 @@ func FuzzLoad(f *testing.F) {
 		switch {
 		case err == nil:
 			file.Check(func(path, message string) { t.Errorf("loaded, but %s: %s", path, message) }, func(string, string) {})
+			runs(t, file)
 		case !errors.As(err, &mistakes):
 			t.Errorf("%T: %v", err, err)
 		case len(mistakes) == 0:

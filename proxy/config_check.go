@@ -158,8 +158,8 @@ func (k *checker) upstreamURL(path, raw string) *url.URL {
 		k.mistake(path, "is no URL")
 		return nil
 	case u.Scheme == "unix":
-		if u.Host != "" || u.Path == "" || u.Path == "/" {
-			k.mistake(path, "must be unix:///path/of/socket, with three slashes")
+		if u.Host != "" || u.Path == "" || u.Path == "/" || u.RawQuery != "" {
+			k.mistake(path, "must be unix:///path/of/socket, with three slashes and nothing after the socket")
 		}
 	case u.Scheme != "http" && u.Scheme != "https":
 		k.mistake(path, "must begin with http://, https:// or unix:///")
@@ -170,8 +170,8 @@ func (k *checker) upstreamURL(path, raw string) *url.URL {
 	if u.User != nil {
 		k.mistake(path, "must not hold credentials: they would not be sent")
 	}
-	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		k.mistake(path, "must end with its path: a query or fragment would not be sent")
+	if u.Fragment != "" {
+		k.mistake(path, "must be without a fragment: it would not be sent")
 	}
 	return u
 }

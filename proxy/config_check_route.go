@@ -70,6 +70,9 @@ func (k *checker) route(path string, r *RouteConfig) {
 		k.mistake(path+".upstream", unknown("upstream", r.Upstream, slices.Sorted(maps.Keys(k.Upstreams))))
 	}
 	k.gate(path+".gate", r.Gate)
+	if k.hasGates() && k.gateOf(r) == nil {
+		k.warn(path, "goes through none of the gates: nothing bounds what is at work in its upstream")
+	}
 	r.Check(under(k.mistake, path)) // what is inline: family, rules, costs
 	k.classes(path+".classes", r)
 	k.rates(path+".rates", r)
@@ -128,7 +131,6 @@ func (k *checker) rates(path string, r *RouteConfig) {
 		rate, at := &r.Rates[i], fmt.Sprintf("%s[%d]", path, i)
 		rate.Check(under(k.mistake, at))
 		if rate.Name != "" {
-			k.name(at+".name", "a rate", rate.Name)
 			if first, again := names[rate.Name]; again {
 				k.mistake(at+".name", fmt.Sprintf("rates[%d] has this name: it is the identity of a rate's state", first))
 			} else {
@@ -204,6 +206,12 @@ func dearest(r *RouteConfig, rate *ratelimit.Rate, unit string) float64 {
 	return most
 }
 
+// hasGates reports whether the config bounds anything.
+func (k *checker) hasGates() bool {
+	c := compiled{config: *k.Config}
+	return c.hasGates()
+}
+
 // gateOf is the gate that the route's requests go through, or nil.
 func (k *checker) gateOf(r *RouteConfig) *shed.GateConfig {
 	for _, ref := range []GateRef{r.Gate, k.Upstreams[r.Upstream].Gate} {
@@ -227,8 +235,8 @@ func (k *checker) cors(path string, origins []string) {
 			continue
 		}
 		u, err := url.Parse(origin)
-		if origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || origin != u.Scheme+"://"+u.Host) {
-			k.mistake(at, `must be "mirror", "off", "*" or an origin such as https://map.example`)
+		if origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || origin != u.Scheme+"://"+strings.ToLower(u.Host)) {
+			k.mistake(at, `must be "mirror", "off", "*" or an origin such as https://map.example, in lower case and without a path`)
 		}
 	}
 }

@@ -2,18 +2,15 @@ package main
 
 import (
 	"bytes"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/geoproxy/geoproxy/classify"
@@ -42,13 +39,7 @@ func (c *explainCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	// Nothing is asked for over the network: a token cannot be verified here.
-	file.Tenant.JWKS = ""
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // it never fails
-	p, err := proxy.New(file.Config, proxy.Parts{
-		Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Secret: secret,
-	})
+	p, err := offline(file)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,7 @@ func write(t *testing.T, content string) string {
 func TestExitCodes(t *testing.T) {
 	valid := write(t, "upstream: http://127.0.0.1:7800\nadmin_token: ${TOKEN_OF_TEST}\n")
 	warned := write(t, "upstream: http://127.0.0.1:7800\ngates: { gis: { seats: 8 } }\n")
+	named := write(t, "upstream: http://127.0.0.1:7800\ntenant: { keys: keys.yaml }\n")
 	wrong := write(t, "upstream: http://127.0.0.1:7800\nhealt: ':1'\nfront_timeout: 60\n")
 	for _, c := range []struct {
 		args           string
@@ -83,6 +84,8 @@ func TestExitCodes(t *testing.T) {
 		{"check " + warned, 0, warned + `:2:10: warning: gates.gis: nothing refers to this gate\n` + warned + `: valid\n$`, `^$`},
 		{"check " + valid + " " + wrong, 1, `: valid\n` +
 			wrong + `:2:1: healt: unknown key; did you mean "health"\?\n` + wrong + `:3:16: front_timeout: needs a unit: 60s, 60ms, 60m or 60h\n$`, `^$`},
+		{"check " + named, 0, `: valid\n$`, `^$`},
+		{"check --names " + named, 1, `^$`, `open .*/keys.yaml: no such file`},
 		{"check /nowhere.yaml", 1, `^$`, `open /nowhere.yaml: no such file`},
 		{"serve --config " + wrong, 1, `^$`, wrong + `:2:1: healt: unknown key`},
 		{"serve --upstream localhost:7800", 1, `^$`, `^geoproxy: upstream: must begin with http://, https:// or unix:///\n$`},
