@@ -2,6 +2,7 @@ package classify_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/geoproxy/geoproxy/classify"
@@ -23,6 +24,8 @@ func BenchmarkEstimate(b *testing.B) {
 		{"filter", classify.Request{Path: "/collections/parcels/items", Query: "filter=S_INTERSECTS(geom,POLYGON((5+52,5.2+52,5.2+52.1,5+52)))&limit=1000"}},
 		{"tile", classify.Request{Path: "/public.roads/14/8412/5384.pbf"}},
 		{"picture", classify.Request{Path: "/styles/basic/18/134690/86171@2x.png"}},
+		{"longest query", classify.Request{Path: "/collections/parcels/items", Query: strings.Repeat(";limit=%31&filter=1", 250) + strings.Repeat(";filter=POINT(1+2)", 3300)}},
+		{"longest path", classify.Request{Path: strings.Repeat("/..;a/%2e%2e/b//", 500)}},
 		{"unknown", classify.Request{Path: "/rpc/nearest", Query: "lon=4.9&lat=52.3&k=10"}},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
