@@ -16,7 +16,7 @@ func (p *Proxy) logAccess(e *ending, out outcome, reason shed.Reason, total time
 		slog.String("route", v.routeName()),
 		slog.String("method", e.ask.Method),
 		slog.String("host", e.ask.Host),
-		slog.String("url", redactURL(requestURI(e.ask))),
+		slog.String("url", v.config.redact.url(requestURI(e.ask))),
 		slog.String("outcome", string(out)),
 		slog.Int("status", e.status()),
 		slog.String("tenant", v.Tenant.ID),

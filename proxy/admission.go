@@ -133,7 +133,7 @@ func (a *Admission) assess(c *compiled, v *Verdict, ask *Ask) {
 	v.mode = chooseMode(v.modeIn)
 	v.Mode = v.mode.mode
 	if v.Mode == ModeRefuse && !v.class.shadow {
-		limit := shed.Limit{Name: "inline", Value: v.ceiling(), Unit: "s", Yours: v.Estimate.Seconds}
+		limit := shed.Limit{Name: "inline", Value: v.ceiling(within), Unit: "s", Yours: v.Estimate.Seconds}
 		v.refuse(shed.OverBudget, 0, "").with(limit)
 	}
 }
@@ -197,6 +197,7 @@ func (v *Verdict) refusal(status int, reason shed.Reason, wait int, detail strin
 	}
 	ref.Status = v.route.config.Shed.StatusFor(reason, v.Estimate.Class, status)
 	ref.Seconds, ref.Basis = v.route.disclose.of(&v.Estimate)
+	ref.Low = v.Estimate.Low
 	return ref
 }
 
@@ -206,12 +207,14 @@ func (v *Verdict) with(limit shed.Limit) *Verdict {
 	return v
 }
 
-// ceiling is the estimate that was passed by a request too big to wait for.
-func (v *Verdict) ceiling() float64 {
+// ceiling is the limit that was passed by a request too big to wait for. It is
+// the whole of the time that the request had, not what was left of it: the
+// same refusal has the same bytes.
+func (v *Verdict) ceiling(within time.Duration) float64 {
 	if v.mode.why == whyCeiling {
 		return v.class.alwaysQueue
 	}
-	return math.Min(v.class.alwaysQueue, v.modeIn.remaining.Seconds())
+	return math.Min(v.class.alwaysQueue, within.Seconds())
 }
 
 func wholeSecondsUp(d time.Duration) int {

@@ -28,6 +28,7 @@ type compiled struct {
 	body         classify.BodyConfig
 	stream       StreamConfig
 	frontTimeout time.Duration
+	redact       *redactor
 }
 
 const (
@@ -43,6 +44,7 @@ const (
 func compile(cfg Config, old *compiled, secret []byte, m *metrics, log *slog.Logger) (*compiled, error) {
 	c := &compiled{
 		config: cfg, body: cfg.Classify, stream: cfg.Stream, frontTimeout: cfg.FrontTimeout,
+		redact: newRedactor(cfg.Tenant, false),
 		gates: make(map[string]*shed.Gate), upstreams: make(map[string]*upstream),
 	}
 	c.body.Bytes = cmp.Or(c.body.Bytes, 64<<10)

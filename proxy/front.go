@@ -81,13 +81,22 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, end *ending) {
 		}
 	case faultDeadline:
 		ref.Limit = shed.Limit{Name: "deadline", Value: v.Deadline.Sub(end.ask.Arrived).Seconds(), Unit: "s"}
-		ref.Wait = wholeSecondsUp(v.class.admission)
+		ref.Wait = v.retryAfter(wholeSecondsUp(v.class.admission))
 	case faultBody:
 		ref.Limit = shed.Limit{Name: "max_body", Value: float64(rt.config.MaxBody), Unit: "byte", Yours: float64(max(0, r.ContentLength))}
 	case faultNone, faultUnreachable, faultSlow, faultBroken:
-		ref.Wait = constantWait
+		ref.Wait = v.retryAfter(constantWait)
 	}
 	p.refuse(w, r, v, ref)
+}
+
+// retryAfter is wait for a request that may be sent again after the upstream
+// was called, and none for one that may have done what it was sent for.
+func (v *Verdict) retryAfter(wait int) int {
+	if v.Estimate.Class == classify.Write {
+		return 0
+	}
+	return wait
 }
 
 // refuse answers a refused request in the caller's own protocol.

@@ -124,4 +124,11 @@ func (c choice) despite(in modeInput) string {
 	}
 }
 
-func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + "s" }
+// seconds writes a time for a sentence: tenths from a second on, two
+// significant digits below.
+func seconds(s float64) string {
+	if s >= 1 || s <= 0 {
+		return strconv.FormatFloat(s, 'f', 1, 64) + "s"
+	}
+	return strconv.FormatFloat(s, 'g', 2, 64) + "s"
+}
