@@ -118,16 +118,6 @@ func (w *wkt) literal(i int) (end int, how reading) {
 	}
 }
 
-// notOrdinate marks the bytes of a word that are not in "-.0123456789 ", as
-// notNumeric does.
-func notOrdinate(w uint64) uint64 {
-	x := w ^ ' '*ones
-	slash := w ^ '/'*ones
-	low := (x + 0x7f*ones) &^ ((x | highs) - ('-'^' ')*ones)
-	high := x + (0x7f-('9'^' '))*ones
-	return (low | high | x | (slash-ones)&^slash) & highs
-}
-
 // beginsNumber reports whether a byte begins a number, NaN and Inf included,
 // which PostGIS reads.
 func beginsNumber(c byte) bool {
