@@ -8,9 +8,8 @@ import (
 	"image/png"
 	"math"
 
-	"golang.org/x/image/vector"
-
 	"github.com/peterstace/simplefeatures/geom"
+	"golang.org/x/image/vector"
 )
 
 // tilePixels is the width of a raster tile.
@@ -65,12 +64,11 @@ func drawLayer(picture draw.Image, r *vector.Rasterizer, shapes []shape, p paint
 		r.Draw(picture, picture.Bounds(), image.NewUniform(c), image.Point{})
 	}
 	pass(p.fill, func(s shape, path []float64) {
-		switch s.kind {
-		case geom.TypePoint:
+		if s.kind == geom.TypePoint {
 			addDot(r, path[0], path[1], p.width/2)
-		case geom.TypePolygon:
+		}
+		if s.kind == geom.TypePolygon {
 			addRing(r, path)
-		default: // a line has nothing to fill
 		}
 	})
 	pass(p.stroke, func(s shape, path []float64) {
@@ -85,8 +83,8 @@ func drawLayer(picture draw.Image, r *vector.Rasterizer, shapes []shape, p paint
 
 func addRing(r *vector.Rasterizer, path []float64) {
 	r.MoveTo(float32(path[0]), float32(path[1]))
-	for i := 2; i < len(path); i += 2 {
-		r.LineTo(float32(path[i]), float32(path[i+1]))
+	for i := 3; i < len(path); i += 2 {
+		r.LineTo(float32(path[i-1]), float32(path[i]))
 	}
 	r.ClosePath()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -177,10 +178,7 @@ func count(params url.Values, name string, missing, least int) (int, error) {
 
 func pageLinks(self string, params url.Values, offset, limit, matched int) []link {
 	at := func(offset int) string {
-		p := url.Values{}
-		for k, v := range params {
-			p[k] = v
-		}
+		p := maps.Clone(params)
 		p.Set("limit", strconv.Itoa(limit))
 		p.Set("offset", strconv.Itoa(offset))
 		return self + "?" + p.Encode()

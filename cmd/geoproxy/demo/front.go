@@ -2,7 +2,6 @@ package demo
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -46,7 +45,7 @@ func frontConfig(upstream string) proxy.Config {
 				Costs: map[string]classify.Cost{
 					"items": cost(itemsPace, 0), "filter": cost(itemsPace, 0), "item": cost(itemsPace, 0),
 					// A tile's address does not say how much is in it: what one takes on average.
-					"tile": {Base: 60 * time.Millisecond, PerFeature: 1, PerVertex: 1},
+					"tile":   {Base: 60 * time.Millisecond, PerFeature: 1, PerVertex: 1},
 					"buffer": cost(bufferPace, 170*time.Microsecond), "union": cost(unionPace, 5*time.Microsecond), "overlay": cost(overlayPace, 5*time.Microsecond),
 				},
 				Assume: classify.Assume{Limit: defaultLimit, MaxLimit: maxLimit, Vertices: 150},
@@ -68,6 +67,6 @@ func frontConfig(upstream string) proxy.Config {
 // this program's own, so its secret need not outlive it.
 func newFront(upstream string, secret []byte) (*proxy.Proxy, error) {
 	return proxy.New(frontConfig(upstream), proxy.Parts{
-		Registry: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Secret: secret,
+		Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Secret: secret,
 	})
 }

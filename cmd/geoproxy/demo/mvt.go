@@ -80,14 +80,13 @@ func encodeLayer(l layerShapes) []byte {
 }
 
 func mvtType(kind geom.GeometryType) uint64 {
-	switch kind {
-	case geom.TypePoint:
+	if kind == geom.TypePoint {
 		return 1
-	case geom.TypeLineString:
-		return 2
-	default:
-		return 3
 	}
+	if kind == geom.TypeLineString {
+		return 2
+	}
+	return 3
 }
 
 // geometryCommands writes paths as move-to, line-to and close-path, in steps
@@ -110,7 +109,7 @@ func geometryCommands(s shape) []byte {
 			case 0:
 				out = binary.AppendUvarint(out, moveTo|1<<3)
 			case 1:
-				out = binary.AppendUvarint(out, lineTo|uint64(len(p)-1)<<3)
+				out = binary.AppendUvarint(out, lineTo|uint64(len(p)-1)<<3) //nolint:gosec // p has at least two points
 			}
 			out = binary.AppendVarint(out, xy[0]-atX) // AppendVarint is zigzag
 			out = binary.AppendVarint(out, xy[1]-atY)

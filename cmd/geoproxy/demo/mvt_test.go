@@ -165,8 +165,8 @@ func uvarints(t *testing.T, b []byte) []uint64 {
 func TestVectorTilesDecode(t *testing.T) {
 	_, server := start(t)
 	res, body := do(t, http.MethodGet, server.URL+"/tiles/world/4/7/4.mvt", "") // Iceland and Ireland's north
-	if got := res.Header.Get("Content-Type"); got != "application/vnd.mapbox-vector-tile" {
-		t.Fatalf("%s %s: %s", res.Status, got, body)
+	if got := res.header.Get("Content-Type"); got != "application/vnd.mapbox-vector-tile" {
+		t.Fatalf("%d %s: %s", res.status, got, body)
 	}
 	layers := decodeMVT(t, body)
 	var iceland *decodedFeature
@@ -217,7 +217,7 @@ func area(ring [][2]int64) (twice int64) {
 func TestATileOfNothingIsEmpty(t *testing.T) {
 	_, server := start(t)
 	res, body := do(t, http.MethodGet, server.URL+"/tiles/countries/6/10/35.mvt", "") // the Pacific
-	if res.StatusCode != http.StatusNoContent || len(body) != 0 {
-		t.Errorf("%s with %d bytes, want 204 and none", res.Status, len(body))
+	if res.status != http.StatusNoContent || len(body) != 0 {
+		t.Errorf("%d with %d bytes, want 204 and none", res.status, len(body))
 	}
 }

@@ -30,7 +30,13 @@ func start(t *testing.T) (*demo.Service, *httptest.Server) {
 	return service, server
 }
 
-func do(t *testing.T, method, address, body string) (*http.Response, []byte) {
+// got is an answer that was read to its end.
+type got struct {
+	status int
+	header http.Header
+}
+
+func do(t *testing.T, method, address, body string) (got, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
 	if err != nil {
@@ -46,7 +52,7 @@ func do(t *testing.T, method, address, body string) (*http.Response, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res, text
+	return got{res.StatusCode, res.Header}, text
 }
 
 type featureCollection struct {
@@ -72,8 +78,8 @@ func getItems(t *testing.T, address string) featureCollection {
 	t.Helper()
 	res, body := do(t, http.MethodGet, address, "")
 	var fc featureCollection
-	if err := json.Unmarshal(body, &fc); err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s %v %.200s", address, res.Status, err, body)
+	if err := json.Unmarshal(body, &fc); err != nil || res.status != http.StatusOK {
+		t.Fatalf("GET %s: %d %v %.200s", address, res.status, err, body)
 	}
 	return fc
 }
@@ -180,8 +186,8 @@ func TestWhatCannotBeReadIsRefusedWithoutAConnection(t *testing.T) {
 		{"POST", "/processes/union/execution", `{"inputs":{"features":{"collection":"atlantis"}}}`, 400},
 	} {
 		res, body := do(t, test.method, server.URL+test.path, test.body)
-		if res.StatusCode != test.status || res.Header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s %s: %s %s %s; want a problem with %d", test.method, test.path, res.Status, res.Header.Get("Content-Type"), body, test.status)
+		if res.status != test.status || res.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s %s: %d %s %s; want a problem with %d", test.method, test.path, res.status, res.header.Get("Content-Type"), body, test.status)
 		}
 	}
 	if stats := service.Pool(); stats.Served != 0 {
@@ -193,8 +199,8 @@ func result(t *testing.T, server *httptest.Server, process, body string) []geom.
 	t.Helper()
 	res, text := do(t, http.MethodPost, server.URL+"/processes/"+process+"/execution", body)
 	var fc geom.GeoJSONFeatureCollection
-	if err := json.Unmarshal(text, &fc); err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %v %.200s", process, res.Status, err, text)
+	if err := json.Unmarshal(text, &fc); err != nil || res.status != http.StatusOK {
+		t.Fatalf("%s: %d %v %.200s", process, res.status, err, text)
 	}
 	return fc
 }
@@ -227,8 +233,8 @@ func TestABodyMayBeGeoJSONItself(t *testing.T) {
 	_, server := start(t)
 	_, iceland := do(t, http.MethodGet, server.URL+"/collections/countries/items/352", "")
 	res, body := do(t, http.MethodPost, server.URL+"/processes/buffer/execution?distance=0.5", string(iceland))
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s", res.Status, body)
+	if res.status != http.StatusOK {
+		t.Fatalf("%d %s", res.status, body)
 	}
 	var before geom.GeoJSONFeature
 	var after geom.GeoJSONFeatureCollection
@@ -269,8 +275,8 @@ func TestTheProcessesAreDescribed(t *testing.T) {
 	_, server := start(t)
 	for _, path := range []string{"/", "/conformance", "/collections", "/collections/countries", "/processes", "/processes/union", "/style.json", "/tiles/world.json"} {
 		res, body := do(t, http.MethodGet, server.URL+path, "")
-		if res.StatusCode != http.StatusOK || !json.Valid(body) {
-			t.Errorf("%s: %s %.100s", path, res.Status, body)
+		if res.status != http.StatusOK || !json.Valid(body) {
+			t.Errorf("%s: %d %.100s", path, res.status, body)
 		}
 	}
 }

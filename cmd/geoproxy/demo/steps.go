@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +39,7 @@ func (s *Stage) Steps() ([]Step, error) {
 	return []Step{{
 		Name:  "inline",
 		Shows: "A page of features is passed on, with what it was estimated to cost and where its time went.",
-		Curl:  "curl -i '" + s.URL + page + "'",
+		Curl:  "curl -si '" + s.URL + page + "'",
 		calls: []call{get("items", page)},
 		check: all(status(200), has("Geoproxy-Estimate"), has("Server-Timing")),
 	}, {
@@ -51,7 +52,7 @@ func (s *Stage) Steps() ([]Step, error) {
 	}, {
 		Name:  "shed tile",
 		Shows: "A map that asks for 256 tiles at once gets those that there is room for; the rest are told so at once, as a tile client understands it.",
-		Curl: "curl -sZ --parallel-immediate --parallel-max 256 -o /dev/null -w '%{http_code}\\n' \\\n  '" +
+		Curl: "curl -sZ --no-progress-meter --parallel-immediate --parallel-max 256 -o /dev/null -w '%{http_code}\\n' \\\n  '" +
 			s.URL + "/tiles/world/4/[0-15]/[0-15].png' | sort | uniq -c",
 		calls: tiles(4, 0, 0, 16, 16),
 		check: all(status(503, 429), reason("concurrency"), has("Retry-After"), contains("Content-Type", "text/plain")),
@@ -65,7 +66,7 @@ func (s *Stage) Steps() ([]Step, error) {
 	}, {
 		Name:  "refusal",
 		Shows: "All countries in one page are too dear to be waited for. The refusal says so before anything ran, and what to do.",
-		Curl:  "curl -i '" + s.URL + whole + "'",
+		Curl:  "curl -si '" + s.URL + whole + "'",
 		calls: []call{get("items", whole)},
 		check: all(status(422), reason("over-budget"), contains("Content-Type", "application/problem+json"), bodyHas(`"action":"narrow"`), hasNot("Retry-After")),
 	}}, nil
@@ -164,12 +165,10 @@ func all(checks ...func(reply) error) func(reply) error {
 
 func status(want ...int) func(reply) error {
 	return func(r reply) error {
-		for _, s := range want {
-			if r.status == s {
-				return nil
-			}
+		if !slices.Contains(want, r.status) {
+			return fmt.Errorf("the status is %d and not %v", r.status, want)
 		}
-		return fmt.Errorf("the status is %d and not %v", r.status, want)
+		return nil
 	}
 }
 
@@ -204,15 +203,15 @@ func bodyHas(part string) func(reply) error {
 	}
 }
 
-// estimateNearTime holds an estimate to a third to three times of what the call
-// took: the machine may be busy with other things.
+// estimateNearTime holds the time that a call took to a third of its estimate at
+// least, and ten times at most: the machine may be busy with other things.
 func estimateNearTime(r reply) error {
 	text, _, _ := strings.Cut(r.header.Get("Geoproxy-Estimate"), ";")
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return err
 	}
-	if took := r.took.Seconds(); took < seconds/3 || took > 3*seconds {
+	if took := r.took.Seconds(); took < seconds/3 || took > 10*seconds {
 		return fmt.Errorf("estimated %.3f s, and took %.3f s", seconds, took)
 	}
 	return nil

@@ -34,6 +34,42 @@ func TestTheStormIsTheSameEveryTimeAndBounded(t *testing.T) {
 	}
 }
 
+// One question is too little to make anybody wait long, and enough to see that
+// every call is accounted for and that none waits behind geoproxy.
+func TestEveryCallOfTheStormIsAccountedFor(t *testing.T) {
+	calls, err := stormCalls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls = calls[:1]
+	for _, through := range []string{"the service", "geoproxy"} {
+		s, err := Start(t.Context(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		url := s.ServiceURL
+		if through == "geoproxy" {
+			url = s.URL
+		}
+		side, err := s.weather(t.Context(), url, calls)
+		s.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := side.total()
+		if all.Sent != len(calls[0]) || all.Answered+all.Refused+all.Failed != all.Sent || all.Answered == 0 {
+			t.Errorf("%s: %+v", through, all)
+		}
+		if side.Pool.PeakBusy > side.Pool.Size || side.Normal < 0 || side.Wasted != 0 {
+			t.Errorf("%s: %+v", through, side)
+		}
+		// A probe of the storm's own goes past geoproxy: it may wait, alone.
+		if through == "geoproxy" && side.Pool.PeakWaiting > 1 {
+			t.Errorf("%d waited behind geoproxy", side.Pool.PeakWaiting)
+		}
+	}
+}
+
 func TestQuantiles(t *testing.T) {
 	hundred := make([]float64, 100)
 	for i := range hundred {

@@ -73,15 +73,11 @@ func (t *Tally) summarise() {
 }
 
 func (t *Tally) row() string {
-	text := fmt.Sprintf("%5d%5d%5d", t.Answered, t.Refused, t.Failed)
-	for _, v := range []float64{t.P50, t.P95, t.P99, t.Max} {
-		if len(t.times) == 0 {
-			text += "     -"
-		} else {
-			text += fmt.Sprintf("%6.2f", v)
-		}
+	counts := fmt.Sprintf("%5d%5d%5d", t.Answered, t.Refused, t.Failed)
+	if len(t.times) == 0 {
+		return counts + strings.Repeat("     -", 4)
 	}
-	return text
+	return counts + fmt.Sprintf("%6.2f%6.2f%6.2f%6.2f", t.P50, t.P95, t.P99, t.Max)
 }
 
 func (s *Side) normal() string {
