@@ -53,7 +53,9 @@ func Load(path string, env func(string) (string, bool)) (*File, []Warning, error
 		}
 	}
 	f.fill()
-	f.Check(note(&mistakes), note(&warnings))
+	if d.values < maxValues {
+		f.Check(note(&mistakes), note(&warnings))
+	}
 	for _, findings := range [][]Finding{mistakes, warnings} {
 		for i := range findings {
 			findings[i].File = path
