@@ -278,7 +278,7 @@ func ogcItemsPage(v *view, a answer) answer {
 		if !v.sure.features {
 			a.guess.Features = a.Features
 		}
-		a.Basis = v.ogcFilterBasis(b.text("count of ").number(a.Features).text(" rows").assumed(!v.sure.features), q).String()
+		a.Basis = q.filterBasis(b.text("count of ").number(a.Features).text(" rows").assumed(!v.sure.features)).String()
 		return a
 	}
 	if q.filtered {
@@ -317,7 +317,7 @@ func ogcItemsPage(v *view, a answer) answer {
 		a.Features = rows
 		b.text(", ").number(rows).text(" rows scanned").assumed(!v.sure.features)
 	}
-	a.Basis = v.ogcFilterBasis(&b, q).String()
+	a.Basis = q.filterBasis(&b).String()
 	if a.Class == Read && (a.LaterPage || asked > downloadFeatures || fileFormat(q.format)) {
 		a.Class = Download
 	}
@@ -327,7 +327,8 @@ func ogcItemsPage(v *view, a answer) answer {
 // downloadFeatures is how many features make a read a download.
 const downloadFeatures = 10_000
 
-func (v *view) ogcFilterBasis(b *basis, q ogcQuery) *basis {
+// filterBasis adds what the filter's geometries are.
+func (q *ogcQuery) filterBasis(b *basis) *basis {
 	if q.filter.Vertices > 0 {
 		b.text(", filter of ").count(q.filter.Vertices, "vertex")
 	}
