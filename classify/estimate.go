@@ -33,6 +33,21 @@ type Call struct {
 	Timeout time.Duration
 	// Native is the form in which the caller's software expects a refusal.
 	Native Native
+	// Dialect says more of it where Native is NativeOWS.
+	Dialect Dialect
+
+	// Window is where on earth the operation reads, x before y (longitude before
+	// latitude) whatever the order in the request. It is empty where the request
+	// names none, or in a reference system whose order of axes is not known.
+	Window Bounds
+	// SRID is the EPSG code of the Window's reference system: 4326 for CRS84 too,
+	// 3857 for its older names. 0 where it is empty.
+	SRID int
+
+	// Forbidden says why the request must not be forwarded at all, whatever it
+	// costs: the front end answers bad-request with these words. Empty for
+	// nearly every request.
+	Forbidden string
 }
 
 // Estimate is the price of a call.
@@ -53,4 +68,33 @@ const (
 	NativeProblem    Native = iota // application/problem+json, RFC 9457
 	NativeRasterTile               // a short text: an <img> takes a picture under an error status for success
 	NativeVectorTile               // no bytes at all
+	NativeOWS                      // an OGC exception report, or a picture, as the Dialect says
+)
+
+// Dialect is what a caller of an OGC web service expects an exception to look
+// like. Its zero value is no such caller.
+type Dialect struct {
+	Service string // "WMS", "WMTS", "WFS" or "WCS"
+	// Version is that of the answer, one that the service has and not the
+	// caller's own words: WMS 1.1.1 or 1.3.0; WFS 1.0.0, 1.1.0 or 2.0.0; WCS
+	// 1.0.0, 1.1.0 or 2.0.1; WMTS 1.0.0.
+	Version string
+	// Exceptions is the form that the caller asked for.
+	Exceptions Exceptions
+	// Width and Height are those of the picture that was asked for, at least 1
+	// and at most 4096; 0 where there is none. The picture's format is Call.Format.
+	Width, Height int
+	// Transparent says that the picture's background was to be transparent.
+	Transparent bool
+}
+
+// Exceptions is a form of exceptions that clients of OGC web services ask for.
+type Exceptions uint8
+
+// The forms. The zero value is an XML report.
+const (
+	ExceptionsXML     Exceptions = iota
+	ExceptionsInImage            // a picture with the message written on it (WMS INIMAGE)
+	ExceptionsBlank              // a picture of nothing but the background (WMS BLANK)
+	ExceptionsJSON               // JSON, as GeoServer and MapServer have it
 )
