@@ -51,6 +51,7 @@ func Start(ctx context.Context, options Options) (*Stage, error) {
 		return nil, err
 	}
 	front := proxy.NewServer(s.front, proxy.LimitsConfig{}, nil)
+	front.Handler = s.withCrowd(front.Handler)
 	front.BaseContext = func(net.Listener) context.Context { return s.front.Context() }
 	if s.URL, err = s.serve(ctx, options.Listen, front); err != nil {
 		s.Close()

@@ -3,6 +3,7 @@ package demo_test
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,21 @@ func TestStepsAreAlsoForPrograms(t *testing.T) {
 	}
 	if len(doc.Steps) != 5 || doc.Pool.Size != 8 {
 		t.Errorf("%d steps, %+v", len(doc.Steps), doc.Pool)
+	}
+}
+
+func TestACrowdIsToldWhatBecameOfIt(t *testing.T) {
+	s := stage(t)
+	res, body := do(t, http.MethodPost, s.URL+"/demo/crowd", "")
+	var c struct{ Sent, Answered, Refused int }
+	if err := json.Unmarshal(body, &c); err != nil || res.status != http.StatusOK {
+		t.Fatalf("%d %v %s", res.status, err, body)
+	}
+	if c.Sent < 200 || c.Answered+c.Refused != c.Sent || c.Refused == 0 {
+		t.Errorf("%+v", c)
+	}
+	if pool := s.Service.Pool(); pool.PeakBusy != 8 || pool.PeakWaiting != 0 {
+		t.Errorf("%+v", pool)
 	}
 }
 
