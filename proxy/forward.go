@@ -42,7 +42,7 @@ type call struct {
 
 	began  time.Duration // by clock
 	length time.Duration // from began to the deadline; 0 is none
-	names  [3]string     // the values of X-Forwarded-*
+	names  [4]string     // the values of X-Forwarded-* and Forwarded
 
 	mu       sync.Mutex // guards what follows, and the exchange's results
 	changed  sync.Cond  // of up and down

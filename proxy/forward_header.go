@@ -13,14 +13,14 @@ import (
 //
 // out is the upstream's header, of which httputil has removed the four.
 func (c *call) forwarded(out http.Header, in *http.Request) {
-	c.names = [3]string{"unknown", in.Host, "http"}
+	c.names = [4]string{"unknown", in.Host, "http"}
 	if in.TLS != nil {
 		c.names[2] = "https"
 	}
 	if ip, _, err := net.SplitHostPort(in.RemoteAddr); err == nil {
 		c.names[0] = ip
 	}
-	element := forwardedElement(c.names[0], in.Host, c.names[2])
+	c.names[3] = forwardedElement(c.names[0], in.Host, c.names[2])
 
 	if c.x.trusted {
 		if prior := in.Header["X-Forwarded-For"]; len(prior) > 0 {
@@ -33,7 +33,7 @@ func (c *call) forwarded(out http.Header, in *http.Request) {
 			c.names[2] = prior
 		}
 		if prior := in.Header["Forwarded"]; len(prior) > 0 {
-			element = strings.Join(prior, ", ") + ", " + element
+			c.names[3] = strings.Join(prior, ", ") + ", " + c.names[3]
 		}
 	} else {
 		delete(out, "X-Forwarded-Port")
@@ -43,7 +43,7 @@ func (c *call) forwarded(out http.Header, in *http.Request) {
 	out["X-Forwarded-For"] = c.names[0:1:1]
 	out["X-Forwarded-Host"] = c.names[1:2:2]
 	out["X-Forwarded-Proto"] = c.names[2:3:3]
-	out["Forwarded"] = []string{element}
+	out["Forwarded"] = c.names[3:4:4]
 }
 
 // forwardedElement is one element of RFC 7239: for, host and proto.

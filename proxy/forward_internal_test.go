@@ -29,7 +29,12 @@ type rig struct {
 	streams  streams
 	released atomic.Int64 // exchanges that gave their seat back
 	ended    chan *exchange
+	server   *http.Server
+	stop     context.CancelFunc // of the server's base context
 }
+
+// quiet lets the server say what it likes.
+func (g *rig) quiet() { g.server.ErrorLog.SetOutput(io.Discard) }
 
 // failing fails a test with what is written to it.
 type failing struct{ t *testing.T }
@@ -65,7 +70,7 @@ func newRig(t *testing.T, cfg UpstreamConfig, set exchangeOf) *rig {
 		cancel()
 		_ = s.Close()
 	})
-	g.addr = l.Addr().String()
+	g.addr, g.server, g.stop = l.Addr().String(), s, cancel
 	g.url = "http://" + g.addr
 	return g
 }
@@ -146,6 +151,9 @@ func do(t *testing.T, r *http.Request) (*http.Response, string) {
 	return res, string(b)
 }
 
+// rawWait is longer than a body is held back for a 100 Continue.
+const rawWait = continueWait + 500*time.Millisecond
+
 // raw sends bytes and returns what comes back until the connection closes or
 // the wait is over.
 func raw(t *testing.T, addr, request string) string {
@@ -156,7 +164,7 @@ func raw(t *testing.T, addr, request string) string {
 	}
 	defer conn.Close() //nolint:errcheck // nothing left to say
 	_, _ = io.WriteString(conn, request)
-	_ = conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	_ = conn.SetReadDeadline(time.Now().Add(rawWait))
 	b, _ := io.ReadAll(conn)
 	return string(b)
 }
@@ -427,7 +435,7 @@ func TestExpectContinue(t *testing.T) {
 	t.Run("asked for", func(t *testing.T) {
 		up := newBackend(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 		g := newRig(t, UpstreamConfig{URL: up.URL}, nil)
-		got := raw(t, g.addr, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello")
+		got := raw(t, g.addr, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello")
 		if strings.Count(got, "HTTP/1.1 100 Continue\r\n\r\n") != 1 || !strings.HasSuffix(got, "hello") {
 			t.Errorf("%q", got)
 		}
@@ -435,7 +443,7 @@ func TestExpectContinue(t *testing.T) {
 	t.Run("refused before the body", func(t *testing.T) {
 		up := newBackend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusExpectationFailed) })
 		g := newRig(t, UpstreamConfig{URL: up.URL}, nil)
-		got := raw(t, g.addr, "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+		got := raw(t, g.addr, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
 		if !strings.HasPrefix(got, "HTTP/1.1 417 ") || strings.Contains(got, "100 Continue") {
 			t.Errorf("%q", got)
 		}
@@ -448,7 +456,7 @@ func TestRequestTrailers(t *testing.T) {
 		_, _ = io.WriteString(w, r.Trailer.Get("X-Sum"))
 	})
 	g := newRig(t, UpstreamConfig{URL: up.URL}, nil)
-	got := raw(t, g.addr, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n1\r\na\r\n0\r\nX-Sum: 6\r\n\r\n")
+	got := raw(t, g.addr, "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n1\r\na\r\n0\r\nX-Sum: 6\r\n\r\n")
 	if !strings.HasSuffix(got, "\r\n\r\n6") {
 		t.Errorf("%q", got)
 	}
