@@ -10,12 +10,22 @@ func NeedsRestart(running, next *File) []string {
 		{"admin", running.Admin, next.Admin},
 		{"data_dir", running.DataDir, next.DataDir},
 		{"secret", running.Secret, next.Secret},
+		{"tls", running.TLS.on(), next.TLS.on()},
 	} {
 		if k.running != k.next {
 			changed = append(changed, k.key)
 		}
 	}
 	return changed
+}
+
+// on tells a listener with TLS from one without: which files it reads may
+// change while it runs, whether it encrypts may not.
+func (t TLS) on() string {
+	if t.Cert == "" {
+		return "off"
+	}
+	return "on"
 }
 
 // refuse gives the mistake of each change of next that needs a restart.

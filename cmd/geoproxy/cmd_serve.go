@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/geoproxy/geoproxy/config"
@@ -74,9 +75,14 @@ func (c *serveCmd) Run(s *session) error {
 	cancel()
 	<-watched // no reload while draining
 	delay := file.Limits.DrainDelayOrDefault()
-	if err != nil {
-		delay = 0 // a broken listener is seen without waiting
+	if err != nil || interrupted(s.ctx) {
+		delay = 0 // a broken listener is seen without waiting; at a terminal nobody has to see it
 	}
 	p.stop(delay)
 	return err
+}
+
+// interrupted reports whether it was a person at a terminal who ended ctx.
+func interrupted(ctx context.Context) bool {
+	return strings.HasPrefix(context.Cause(ctx).Error(), os.Interrupt.String())
 }

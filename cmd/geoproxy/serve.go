@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +29,10 @@ type process struct {
 	reloads  *reloads
 	ready    proxy.Readiness
 	proxy    *proxy.Proxy
+
+	// What a reload may change of the listeners.
+	tls        atomic.Pointer[tls.Config]
+	adminToken atomic.Pointer[string]
 
 	servers []*http.Server // the proxy's first
 	failed  chan error     // a listener that broke
@@ -47,14 +52,15 @@ func start(ctx context.Context, file *config.File, log *slog.Logger) (*process, 
 	if p.proxy, err = proxy.New(file.Config, proxy.Parts{Registry: p.registry, Log: log, Secret: secret}); err != nil {
 		return nil, err
 	}
-	tlsConfig, err := tlsOf(file.TLS)
+	tlsConfig, err := p.listenerTLS(file)
 	if err != nil {
 		return nil, err
 	}
+	p.adminToken.Store(&file.AdminToken)
 	front := proxy.NewServer(p.proxy, file.Limits, tlsConfig)
 	front.BaseContext = func(net.Listener) context.Context { return p.proxy.Context() }
 	health := &http.Server{Handler: proxy.NewHealth(&p.ready, p.registry), ReadHeaderTimeout: 10 * time.Second}
-	admin := &http.Server{Handler: withToken(file.AdminToken, p.proxy.NewAdmin()), ReadHeaderTimeout: 10 * time.Second}
+	admin := &http.Server{Handler: withToken(&p.adminToken, p.proxy.NewAdmin()), ReadHeaderTimeout: 10 * time.Second}
 	for _, l := range []struct {
 		what   string
 		addr   string
@@ -126,10 +132,16 @@ func (p *process) reload(next *config.File) {
 		p.refuseReload(fmt.Errorf("a change of %v needs a restart", keys))
 		return
 	}
-	if err := p.proxy.Reload(next.Config); err != nil {
+	tlsConfig, err := tlsOf(next.TLS)
+	if err == nil {
+		err = p.proxy.Reload(next.Config)
+	}
+	if err != nil {
 		p.refuseReload(err)
 		return
 	}
+	p.tls.Store(tlsConfig)
+	p.adminToken.Store(&next.AdminToken)
 	p.file = next
 	p.reloads.done(nil)
 	p.log.Info("the config was reloaded")
@@ -171,6 +183,19 @@ func (r *reloads) done(err error) {
 	r.last.Set(1)
 }
 
+// listenerTLS is the TLS of the listener, which asks for the latest at every
+// handshake, so that a reload takes new certificates; nil where it has none.
+func (p *process) listenerTLS(file *config.File) (*tls.Config, error) {
+	first, err := tlsOf(file.TLS)
+	if first == nil || err != nil {
+		return nil, err
+	}
+	p.tls.Store(first)
+	outer := first.Clone()
+	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.tls.Load(), nil }
+	return outer, nil
+}
+
 // tlsOf makes the listener's TLS; nil where it has none. A client's
 // certificate is asked for where there is an authority to check it against,
 // and not required: whether it names a tenant is tenant.from's to say.
@@ -182,7 +207,7 @@ func tlsOf(cfg config.TLS) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
-	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if cfg.ClientCA != "" {
 		pem, err := os.ReadFile(cfg.ClientCA)
 		if err != nil {
@@ -198,13 +223,10 @@ func tlsOf(cfg config.TLS) (*tls.Config, error) {
 
 // withToken lets only requests with the token through; every one where there
 // is no token, which the config allows on loopback alone.
-func withToken(token string, h http.Handler) http.Handler {
-	if token == "" {
-		return h
-	}
-	want := []byte("Bearer " + token)
+func withToken(token *atomic.Pointer[string], h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+		want := *token.Load()
+		if want != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+want)) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "the admin listener wants its token", http.StatusUnauthorized)
 			return
