@@ -3,7 +3,6 @@ package readme_test
 import (
 	"bytes"
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,9 +21,10 @@ const (
 	noteTest = "test command"             // what .ci/run runs; here only its targets are looked up
 	noteRuns = "runs until interrupted: " // the URL that answers 200 when it is up follows
 	noteFile = "the file "                // the block is the content of that file
-	upstream = "127.0.0.1:7800"           // where the README has its spatial service
-	root     = ".." + string(os.PathSeparator) + ".."
 )
+
+// root is the folder that the README's commands are run in.
+const root = "../.."
 
 // Every command of the README is run from top to bottom, as its reader would,
 // and prints what the README says that it prints. What runs until it is
@@ -38,12 +38,15 @@ func TestREADME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spatialService(t)
+	service := spatialService(t)
 
 	stop := func() {}
 	defer func() { stop() }()
 	printed, ran, tests := "", 0, 0
 	for _, block := range blocks {
+		if block.Language == "sh" {
+			block.Text = strings.ReplaceAll(block.Text, "http://127.0.0.1:7800", service)
+		}
 		runs, isRuns := strings.CutPrefix(block.Note, noteRuns)
 		file, isFile := strings.CutPrefix(block.Note, noteFile)
 		switch {
@@ -74,21 +77,16 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// spatialService is what the README's commands are put in front of.
-func spatialService(t *testing.T) {
+// spatialService starts what the README's commands are put in front of, where
+// they have http://127.0.0.1:7800.
+func spatialService(t *testing.T) (url string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", upstream)
-	if err != nil {
-		t.Fatalf("the README's upstream: %v", err)
-	}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/geo+json")
-			_, _ = w.Write([]byte(`{"type":"FeatureCollection","features":[]}`))
-		}),
-	}}
-	server.Start()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/geo+json")
+		_, _ = w.Write([]byte(`{"type":"FeatureCollection","features":[]}`))
+	}))
 	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // shell runs a block to its end and gives what it printed.
