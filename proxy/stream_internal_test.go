@@ -452,3 +452,52 @@ func TestAnswersFollowOneAnother(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowCallersOverHTTP2 stalls streams of a connection that others share.
+func TestSlowCallersOverHTTP2(t *testing.T) {
+	inBubble(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body)
+			return
+		}
+		sized(64<<20)(w, r)
+	}, nil, func(b *bubble) {
+		tr := &http.Transport{DialContext: b.front.dial, Protocols: new(http.Protocols), DisableCompression: true}
+		tr.Protocols.SetUnencryptedHTTP2(true)
+		defer tr.CloseIdleConnections()
+
+		r, _ := http.NewRequestWithContext(b.t.Context(), http.MethodGet, "http://x/", nil)
+		res, err := tr.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.clients.Go(func() { _, _ = slowly(res.Body, 2<<10) })
+		if x, after := b.end(); x.fault != faultSlow || !errors.Is(x.err, errSlowDown) || after < slowWindow || after > slowWindow+2*longestTick {
+			t.Errorf("after %v: %v %v", after, x.fault, x.err)
+		}
+
+		begun := time.Now()
+		body, more := io.Pipe()
+		b.clients.Go(func() {
+			for {
+				if _, err := more.Write(make([]byte, 2<<10)); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		})
+		r, _ = http.NewRequestWithContext(b.t.Context(), http.MethodPost, "http://x/", body)
+		res, err = tr.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		_ = body.Close()
+		if x, _ := b.end(); x.fault != faultSlow || res.StatusCode != http.StatusRequestTimeout || time.Since(begun) > slowWindow+2*longestTick {
+			t.Errorf("after %v: %s %v %v", time.Since(begun), res.Status, x.fault, x.err)
+		}
+		if b.released.Load() != 2 {
+			t.Errorf("%d released", b.released.Load())
+		}
+	})
+}
