@@ -61,7 +61,7 @@ func TestWebSocketsPassAndHoldNoSeat(t *testing.T) {
 
 	sockets := make([]*websocket.Conn, 8)
 	for i := range sockets {
-		socket, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(proxy.URL, "http")+"/live", nil) //nolint:bodyclose // the library closes it
+		socket, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(proxy.URL, "http")+"/live", nil)
 		if err != nil {
 			t.Fatalf("socket %d: %v", i, err)
 		}

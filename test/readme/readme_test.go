@@ -60,7 +60,7 @@ func TestREADME(t *testing.T) {
 		case block.Language != "sh":
 		case block.Note == noteTest:
 			tests++
-			for _, word := range strings.Fields(strings.TrimPrefix(block.Text, "make ")) {
+			for word := range strings.FieldsSeq(strings.TrimPrefix(block.Text, "make ")) {
 				shell(t, block, "make -n "+word+" >/dev/null")
 			}
 		case isRuns:
@@ -115,8 +115,12 @@ func start(t *testing.T, block readme.Block, url string) (stop func()) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	var failed error // read when ended is closed
+	ended := make(chan struct{})
+	go func() {
+		failed = command.Wait()
+		close(ended)
+	}()
 	interrupt := func() {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT)
 		select {
@@ -132,8 +136,8 @@ func start(t *testing.T, block readme.Block, url string) (stop func()) {
 	defer tick.Stop()
 	for {
 		select {
-		case err := <-ended:
-			t.Fatalf("README.md:%d: ended with %v\n%s", block.Line, err, out.String())
+		case <-ended:
+			t.Fatalf("README.md:%d: ended with %v\n%s", block.Line, failed, out.String())
 		case <-deadline:
 			interrupt()
 			t.Fatalf("README.md:%d: %s does not answer\n%s", block.Line, url, out.String())
