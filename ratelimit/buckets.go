@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -26,6 +27,46 @@ type Draw struct {
 	Key   Key
 	Limit Limit
 	Cost  Milli
+	// Outage is what decides while the buckets' store fails. Buckets without
+	// one do not look at it. The draws of one request have the same.
+	Outage Outage
+}
+
+// Outage says what decides on a draw while the store that the replicas share
+// does not answer.
+type Outage uint8
+
+// The answers to an outage.
+const (
+	OutageLocal Outage = iota // this replica's share of the limit
+	OutageAllow               // everything is let through
+	OutageDeny                // nothing is: Reserve fails
+)
+
+// ParseOutage reads an answer's name: local, which is also an empty one, allow
+// or deny.
+func ParseOutage(name string) (Outage, error) {
+	switch name {
+	case "", "local":
+		return OutageLocal, nil
+	case "allow":
+		return OutageAllow, nil
+	case "deny":
+		return OutageDeny, nil
+	}
+	return 0, fmt.Errorf("%q is none of local, allow, deny", name)
+}
+
+// String gives the name.
+func (o Outage) String() string {
+	switch o {
+	case OutageAllow:
+		return "allow"
+	case OutageDeny:
+		return "deny"
+	case OutageLocal:
+	}
+	return "local"
 }
 
 // Grant is the answer to a reservation.
@@ -56,6 +97,7 @@ type Buckets interface {
 	// debited then as far as it can know. An unknown key is a full bucket.
 	Reserve(ctx context.Context, draws []Draw, wait time.Duration) (Grant, error)
 	// Refund gives back draws that were reserved and not used. It never fills
-	// a bucket past its burst, and outlives the caller's context.
+	// a bucket past its burst, outlives the caller's context, and does not keep
+	// the caller waiting: a store may have it a moment later.
 	Refund(draws []Draw)
 }

@@ -24,6 +24,7 @@ type bucket struct {
 	limit Limit
 	full  int64 // nanoseconds since the epoch
 	frac  int64 // 0 to limit.Tokens - 1
+	told  int64 // full by the last word of a shared bucket that this one follows; see Local.Follow
 }
 
 // valid reports whether the limit can be computed with.
@@ -60,18 +61,28 @@ func (b *bucket) isFull(now int64) bool {
 // many nanoseconds it is due, rounded up. Otherwise it takes nothing and says
 // when the cost would fit, or that it never will.
 func (b *bucket) debit(cost Milli, wait, now int64) (due int64, ok, never bool) {
-	if !b.limit.valid() || cost > b.limit.Burst {
+	if !b.limit.fits(cost) {
 		return 0, false, true
 	}
+	due, ok = b.take(cost, wait, now)
+	return due, ok, false
+}
+
+// fits reports whether a full bucket has as much as cost.
+func (l Limit) fits(cost Milli) bool { return l.valid() && cost <= l.Burst }
+
+// take is debit of a cost that may be above the burst: it then waits for more
+// than one filling.
+func (b *bucket) take(cost Milli, wait, now int64) (due int64, ok bool) {
 	b.refill(now)
 	before := *b
 	b.move(b.limit.span(cost))
 	due = b.due(now)
 	if due > min(wait, maxSpan) {
 		*b = before
-		return due, false, false
+		return due, false
 	}
-	return due, true, false
+	return due, true
 }
 
 // due is how long it takes until the bucket is out of debt: until what it lacks
@@ -148,11 +159,13 @@ func (b *bucket) adopt(limit Limit, now int64) {
 	old := b.limit
 	b.limit = limit
 	if !old.valid() || !limit.valid() || b.isFull(now) {
-		b.full, b.frac = now, 0
+		b.full, b.frac, b.told = now, 0, now
 		return
 	}
 	used := share(uint64(b.reset(now)), wholeSpan(old), wholeSpan(limit)) //nolint:gosec // not negative
 	b.full, b.frac = now+int64(used), 0                                   //nolint:gosec // at most maxSpan
+	told := share(uint64(max(0, b.told-now)), wholeSpan(old), wholeSpan(limit))
+	b.told = now + int64(told) //nolint:gosec // at most maxSpan
 }
 
 // wholeSpan is the time in which an empty bucket refills, rounded up.

@@ -112,7 +112,7 @@ func TestLocalDecidesLikeTheModel(t *testing.T) {
 			for i := range draws {
 				key := rapid.SampledFrom(keys).Draw(t, "key")
 				most := limit(key).Burst
-				draws[i] = Draw{key, limit(key), Milli(logarithmic(1, float64(most)+1).Draw(t, "cost"))}
+				draws[i] = Draw{Key: key, Limit: limit(key), Cost: Milli(logarithmic(1, float64(most)+1).Draw(t, "cost"))}
 			}
 			return draws
 		}
@@ -182,7 +182,7 @@ func TestNoWindowAdmitsMoreThanBurstAndRate(t *testing.T) {
 		now := int64(0)
 		for range 60 {
 			now += int64(rapid.Float64Range(0, 0.3).Draw(t, "pass") * whole)
-			draws := []Draw{{Key{"p", "a"}, limit, Milli(logarithmic(1, float64(limit.Burst)).Draw(t, "cost"))}}
+			draws := []Draw{{Key: Key{"p", "a"}, Limit: limit, Cost: Milli(logarithmic(1, float64(limit.Burst)).Draw(t, "cost"))}}
 			wait := time.Duration(rapid.Float64Range(0, 3).Draw(t, "wait") * whole)
 			if g := l.reserve(draws, wait, now); g.OK {
 				all = append(all, &admission{draws, now + int64(g.Wait), false})
@@ -273,7 +273,7 @@ func TestAbsurdLimits(t *testing.T) {
 		now := int64(0)
 		for range 20 {
 			limit := Limit{Milli(any64.Draw(t, "tokens")), time.Duration(any64.Draw(t, "every")), Milli(any64.Draw(t, "burst"))}
-			draws := []Draw{{Key{"p", "a"}, limit, Milli(any64.Draw(t, "cost"))}}
+			draws := []Draw{{Key: Key{"p", "a"}, Limit: limit, Cost: Milli(any64.Draw(t, "cost"))}}
 			now += rapid.Int64Range(0, 1e17).Draw(t, "pass")
 			g := l.reserve(draws, time.Duration(any64.Draw(t, "wait")), now)
 			if g.Wait < 0 || g.Left < 0 || g.Reset < 0 || g.OK && draws[0].Cost > max(0, limit.Burst) {

@@ -93,8 +93,13 @@ type touched struct {
 	fresh  bool // was added by this draw
 }
 
-// reserve makes every draw, or none.
 func (l *Local) reserve(draws []Draw, wait time.Duration, now int64) Grant {
+	return l.reserveTimes(1, draws, wait, now)
+}
+
+// reserveTimes makes every draw, or none. Each is debited times its cost: what
+// is drawn from a share of the bucket.
+func (l *Local) reserveTimes(times Milli, draws []Draw, wait time.Duration, now int64) Grant {
 	locked := l.lock(draws)
 	defer func() { l.unlock(locked) }()
 
@@ -113,8 +118,11 @@ func (l *Local) reserve(draws []Draw, wait time.Duration, now int64) Grant {
 		}
 		undo = append(undo, touched{b, *b, fresh})
 		if d.Cost > 0 {
-			due, ok, never := b.debit(d.Cost, int64(max(0, wait)), now)
-			grant.weigh(i, time.Duration(due), ok, never)
+			due, ok, never := int64(0), false, !b.limit.fits(d.Cost)
+			if !never {
+				due, ok = b.take(d.Cost*times, int64(max(0, wait)), now)
+			}
+			grant.Weigh(i, time.Duration(due), ok, never)
 		}
 	}
 	if !grant.OK {
@@ -140,10 +148,10 @@ func (l *Local) reserve(draws []Draw, wait time.Duration, now int64) Grant {
 	return grant
 }
 
-// weigh takes one draw's answer into the grant: a draw that never fits outweighs
-// one that does not fit yet, that one those that fit, and of equals the one
-// that takes longest.
-func (g *Grant) weigh(i int, due time.Duration, ok, never bool) {
+// Weigh takes the answer to draw i into the grant, which begins with OK true: a
+// draw that never fits outweighs one that does not fit yet, that one those that
+// fit, and of equals the one that takes longest.
+func (g *Grant) Weigh(i int, due time.Duration, ok, never bool) {
 	switch {
 	case ok && !g.OK, g.Never:
 		return
@@ -153,13 +161,16 @@ func (g *Grant) weigh(i int, due time.Duration, ok, never bool) {
 	g.OK, g.Never, g.Wait, g.Draw = ok, never, due, i
 }
 
-func (l *Local) refund(draws []Draw, now int64) {
+func (l *Local) refund(draws []Draw, now int64) { l.each(draws, now, (*bucket).credit) }
+
+// each calls f with the bucket of every draw that has one.
+func (l *Local) each(draws []Draw, now int64, f func(b *bucket, cost Milli, now int64)) {
 	locked := l.lock(draws)
 	defer l.unlock(locked)
 	for i := range draws {
 		d := &draws[i]
 		if b := l.shard(d.Key).find(d, now); b != nil && d.Cost > 0 && d.Limit.valid() {
-			b.credit(d.Cost, now)
+			f(b, d.Cost, now)
 		}
 	}
 }
