@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"strings"
@@ -242,9 +243,7 @@ func answered(res *http.Response) error {
 	}
 	// Moved rather than copied: httputil would allocate for every value.
 	h := c.w.Header()
-	for k, v := range res.Header {
-		h[k] = v
-	}
+	maps.Copy(h, res.Header)
 	res.Header = nil
 	if unread && c.proto1 {
 		h["Connection"] = []string{"close"}

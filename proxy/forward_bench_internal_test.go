@@ -78,7 +78,7 @@ func chunkedAnswer(n int) string {
 // cannedUpstream answers every request, whose body has so many bytes, the same.
 func cannedUpstream(b *testing.B, body int, answer string) string {
 	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a benchmark's listener
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func cannedUpstream(b *testing.B, body int, answer string) string {
 				return
 			}
 			go func() {
-				defer conn.Close() //nolint:errcheck // nothing left to say
+				defer conn.Close()
 				buf, out := make([]byte, 16<<10), []byte(answer)
 				for {
 					for n, end := 0, -1; end < 0 || n < end; {
@@ -114,18 +114,19 @@ func cannedUpstream(b *testing.B, body int, answer string) string {
 }
 
 func benchmarkProxy(b *testing.B, h http.Handler, request, answer string) {
+	b.Helper()
 	s := NewServer(h, LimitsConfig{}, nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a benchmark's listener
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
 	go func() { _ = s.Serve(l) }()
-	defer s.Close()                                 //nolint:errcheck // the benchmark is over
-	conn, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // a benchmark's connection
+	defer s.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // the benchmark is over
+	defer conn.Close()
 	r := bufio.NewReaderSize(conn, 128<<10)
 	out := []byte(request)
 	// Every answer is as long as the first.

@@ -56,8 +56,8 @@ func newRig(t *testing.T, cfg UpstreamConfig, set exchangeOf) *rig {
 	}
 	t.Cleanup(u.close)
 	g := &rig{upstream: u, ended: make(chan *exchange, 64)}
-	s := NewServer(http.HandlerFunc(g.serve(set)), LimitsConfig{}, nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
+	s := NewServer(g.serve(set), LimitsConfig{}, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,45 +128,61 @@ func client(t *testing.T) *http.Client {
 	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-func get(t *testing.T, url string) (*http.Response, string) {
+// reply is an answer that was read to its end.
+type reply struct {
+	StatusCode      int
+	Header, Trailer http.Header
+}
+
+func get(t *testing.T, url string) (reply, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	return do(t, newRequest(t.Context(), t, http.MethodGet, url, nil))
+}
+
+func newRequest(ctx context.Context, t *testing.T, method, url string, body io.Reader) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return do(t, r)
+	return r
 }
 
-func do(t *testing.T, r *http.Request) (*http.Response, string) {
+func do(t *testing.T, r *http.Request) (reply, string) {
 	t.Helper()
 	res, err := client(t).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close() //nolint:errcheck // read to its end
+	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res, string(b)
+	return reply{res.StatusCode, res.Header, res.Trailer}, string(b)
 }
 
-// rawWait is longer than a body is held back for a 100 Continue.
-const rawWait = continueWait + 500*time.Millisecond
-
-// raw sends bytes and returns what comes back until the connection closes or
-// the wait is over.
+// raw sends bytes and gives what comes back until the connection is closed, or
+// nothing comes for longer than a body is held back for a 100 Continue, or more
+// than half a second after something did.
 func raw(t *testing.T, addr, request string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr) //nolint:noctx // a test's connection
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // nothing left to say
+	defer conn.Close()
 	_, _ = io.WriteString(conn, request)
-	_ = conn.SetReadDeadline(time.Now().Add(rawWait))
-	b, _ := io.ReadAll(conn)
-	return string(b)
+	var all []byte
+	buf := make([]byte, 4096)
+	for wait := continueWait + time.Second; ; wait = 500 * time.Millisecond {
+		_ = conn.SetReadDeadline(time.Now().Add(wait))
+		n, err := conn.Read(buf)
+		all = append(all, buf[:n]...)
+		if err != nil {
+			return string(all)
+		}
+	}
 }
 
 // targets are request targets that httputil or net/url would change.
@@ -224,7 +240,7 @@ func TestTargetPassesByteForByte(t *testing.T) {
 // of the request.
 func rawUpstream(t *testing.T, answer func(conn net.Conn, head string)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +252,7 @@ func rawUpstream(t *testing.T, answer func(conn net.Conn, head string)) string {
 				return
 			}
 			go func() {
-				defer conn.Close() //nolint:errcheck // nothing left to say
+				defer conn.Close()
 				head, err := readHead(bufio.NewReader(conn))
 				if err == nil {
 					answer(conn, head)
@@ -298,7 +314,7 @@ func TestForwardedHeaders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := newRig(t, UpstreamConfig{URL: up.URL}, func(x *exchange) { x.trusted = c.trusted })
-			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url, nil)
+			r := newRequest(t.Context(), t, http.MethodGet, g.url, nil)
 			r.Host = "api.example.org:8080"
 			r.Header = said.Clone()
 			do(t, r)
@@ -344,7 +360,7 @@ func TestHopByHop(t *testing.T) {
 		h.Set("X-Kept", "1")
 	})
 	g := newRig(t, UpstreamConfig{URL: up.URL}, nil)
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url, nil)
+	r := newRequest(t.Context(), t, http.MethodGet, g.url, nil)
 	r.Header = http.Header{"Connection": {"X-Up, close"}, "X-Up": {"1"}, "Keep-Alive": {"5"}, "Proxy-Connection": {"x"}, "Te": {"gzip, trailers"}, "X-Stays": {"1"}}
 	res, _ := do(t, r)
 	got := <-header
@@ -388,7 +404,7 @@ func TestAnswersPassAsTheyAre(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			up := rawUpstream(t, func(conn net.Conn, _ string) { _, _ = io.WriteString(conn, c.answer) })
 			g := newRig(t, UpstreamConfig{URL: "http://" + up}, nil)
-			r, _ := http.NewRequestWithContext(t.Context(), c.method, g.url, nil)
+			r := newRequest(t.Context(), t, c.method, g.url, nil)
 			res, body := do(t, r)
 			if res.StatusCode != c.status || body != c.body {
 				t.Errorf("%d %q, want %d %q", res.StatusCode, body, c.status, c.body)
@@ -422,7 +438,7 @@ func TestEarlyHints(t *testing.T) {
 		hints = append(hints, fmt.Sprint(code, h["Link"]))
 		return nil
 	}}
-	r, _ := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, g.url, nil)
+	r := newRequest(httptrace.WithClientTrace(t.Context(), trace), t, http.MethodGet, g.url, nil)
 	if res, body := do(t, r); body != "done" || res.Header.Get("Link") != "" {
 		t.Errorf("%q, Link %q", body, res.Header.Get("Link"))
 	}
@@ -464,11 +480,11 @@ func TestRequestTrailers(t *testing.T) {
 
 func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "up.sock")
-	l, err := net.Listen("unix", path) //nolint:noctx // a test's listener
+	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	up := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // a test's server
+	up := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Host+r.URL.Path)
 	})}}
 	up.Start()
@@ -579,8 +595,8 @@ func TestFaults(t *testing.T) {
 		g := newRig(t, UpstreamConfig{URL: up.URL}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-here; cancel() }()
-		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, g.url, nil)
-		if _, err := client(t).Do(r); err == nil { //nolint:bodyclose // there is none
+		r := newRequest(ctx, t, http.MethodGet, g.url, nil)
+		if _, err := client(t).Do(r); err == nil { //nolint:bodyclose // there is no answer
 			t.Error("an answer")
 		}
 		<-gone
@@ -598,7 +614,7 @@ func TestFaults(t *testing.T) {
 		})
 		g := newRig(t, UpstreamConfig{URL: up.URL}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, g.url, nil)
+		r := newRequest(ctx, t, http.MethodGet, g.url, nil)
 		res, err := client(t).Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -617,7 +633,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			up := rawUpstream(t, func(conn net.Conn, _ string) { _, _ = io.WriteString(conn, answer) })
 			g := newRig(t, UpstreamConfig{URL: "http://" + up}, nil)
-			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url, nil)
+			r := newRequest(t.Context(), t, http.MethodGet, g.url, nil)
 			res, err := client(t).Do(r)
 			if err == nil {
 				_, err = io.ReadAll(res.Body)
@@ -657,12 +673,7 @@ func TestMaxBody(t *testing.T) {
 		if c.chunked {
 			body = io.MultiReader(body) // of unknown length
 		}
-		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url, body)
-		res, err := client(t).Do(r)
-		if err != nil {
-			t.Fatalf("%+v: %v", c, err)
-		}
-		_ = res.Body.Close()
+		res, _ := do(t, newRequest(t.Context(), t, http.MethodPost, g.url, body))
 		if x := g.end(t); res.StatusCode != c.want || (c.want == 413) != (x.fault == faultBody) {
 			t.Errorf("%+v: %d %+v", c, res.StatusCode, x)
 		}

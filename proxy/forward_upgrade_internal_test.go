@@ -27,7 +27,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	defer conn.CloseNow() //nolint:errcheck // closed already where all went well
+	defer conn.CloseNow()
 	for {
 		kind, b, err := conn.Read(r.Context())
 		if err != nil {
@@ -50,7 +50,7 @@ func TestWebSockets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.CloseNow() //nolint:errcheck // closed below
+			defer conn.CloseNow()
 			conns = append(conns, conn)
 		}
 		if g.released.Load() != 8 || g.streams.open.Load() != 8 || g.streams.upgrades.Load() != 8 {
@@ -93,7 +93,7 @@ func TestUpgradesEndWithTheBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.CloseNow() //nolint:errcheck // closed by the other side
+	defer conn.CloseNow()
 	g.stop()
 	if _, _, err := conn.Read(t.Context()); err == nil {
 		t.Error("the connection is still open")
@@ -113,11 +113,11 @@ func TestRawUpgrade(t *testing.T) {
 		_, _ = conn.Write(said)
 	})
 	g := newRig(t, UpstreamConfig{URL: "http://" + up}, nil)
-	conn, err := net.Dial("tcp", g.addr) //nolint:noctx // a test's connection
+	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // nothing left to say
+	defer conn.Close()
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: gis\r\n\r\n")
 	r := bufio.NewReader(conn)
 	if head, err := readHead(r); err != nil || !strings.HasPrefix(head, "HTTP/1.1 101 ") {
@@ -185,7 +185,7 @@ func (streamer) Watch(_ *healthpb.HealthCheckRequest, s healthpb.Health_WatchSer
 func TestGRPC(t *testing.T) {
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, streamer{})
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestGRPCCallerLeaves(t *testing.T) {
 	server := grpc.NewServer()
 	hs := health.NewServer()
 	healthpb.RegisterHealthServer(server, hs)
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func (w *wiretap) heard() []string {
 
 func newWiretap(t *testing.T) *wiretap {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func newWiretap(t *testing.T) *wiretap {
 }
 
 func (w *wiretap) serve(conn net.Conn) {
-	defer conn.Close() //nolint:errcheck // nothing left to say
+	defer conn.Close()
 	var all strings.Builder
 	w.mu.Lock()
 	w.conns = append(w.conns, &all)
@@ -205,7 +205,7 @@ func strictRequests(t *testing.T, b string) []string {
 
 func TestServerLimits(t *testing.T) {
 	s := NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), LimitsConfig{Header: 8 << 10, HeaderWait: 50 * time.Millisecond}, nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestServerProtocols(t *testing.T) {
 				config = &tls.Config{Certificates: cert.TLS.Certificates, MinVersion: tls.VersionTLS12}
 			}
 			s := NewServer(proto, LimitsConfig{}, config)
-			l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's listener
+			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +252,7 @@ func TestServerProtocols(t *testing.T) {
 				}
 			}()
 			t.Cleanup(func() { _ = s.Close() })
-			tr := &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // a test's certificate
+			tr := &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 			c.set(tr.Protocols)
 			t.Cleanup(tr.CloseIdleConnections)
 			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, c.scheme+"://"+l.Addr().String(), nil)
@@ -260,7 +260,7 @@ func TestServerProtocols(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer res.Body.Close() //nolint:errcheck // read to its end
+			defer res.Body.Close()
 			if got, _ := io.ReadAll(res.Body); string(got) != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}

@@ -113,15 +113,23 @@ func (b *bubble) send(request string) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReaderSize(conn, 64)
 }
 
-// get sends a GET and reads the answer's header.
-func (b *bubble) get() (net.Conn, *http.Response) {
+// get sends a GET and gives the answer's body, of which nothing was read.
+func (b *bubble) get() (net.Conn, io.Reader) {
 	b.t.Helper()
 	conn, r := b.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	res, err := http.ReadResponse(r, nil)
+	_, body := b.answer(r)
+	return conn, body
+}
+
+// answer reads an answer's header. Its body goes with its connection, which
+// the end of the bubble closes.
+func (b *bubble) answer(r *bufio.Reader) (int, io.Reader) {
+	b.t.Helper()
+	res, err := http.ReadResponse(r, nil) //nolint:bodyclose // see above
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return conn, res
+	return res.StatusCode, res.Body
 }
 
 // end waits until the exchange is over and says how long after the bubble
@@ -165,7 +173,7 @@ func (pattern) Read(p []byte) (int, error) {
 func TestSlowReaderHoldsNoSeat(t *testing.T) {
 	const size = 200 << 10
 	inBubble(t, sized(size), nil, func(b *bubble) {
-		conn, res := b.get()
+		conn, body := b.get()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if b.released.Load() != 1 {
@@ -174,7 +182,7 @@ func TestSlowReaderHoldsNoSeat(t *testing.T) {
 		if got := b.streams.buffered.Load(); got == 0 || got > defaultBuffer {
 			t.Errorf("%d bytes set aside", got)
 		}
-		n, err := slowly(res.Body, 4<<10)
+		n, err := slowly(body, 4<<10)
 		if n != size || !errors.Is(err, io.EOF) {
 			t.Errorf("%d bytes, %v", n, err)
 		}
@@ -191,8 +199,8 @@ func TestSlowReaderHoldsNoSeat(t *testing.T) {
 func TestSlowReadersAreCut(t *testing.T) {
 	inBubble(t, sized(64<<20), nil, func(b *bubble) {
 		for range 8 {
-			_, res := b.get()
-			b.clients.Go(func() { _, _ = slowly(res.Body, 2<<10) })
+			_, body := b.get()
+			b.clients.Go(func() { _, _ = slowly(body, 2<<10) })
 		}
 		for range 8 {
 			x, after := b.end()
@@ -210,8 +218,8 @@ func TestSlowReadersAreCut(t *testing.T) {
 func TestFairReaderIsNotCut(t *testing.T) {
 	const size = 2 << 20
 	inBubble(t, sized(size), nil, func(b *bubble) {
-		_, res := b.get()
-		if n, _ := slowly(res.Body, 6<<10); n != size {
+		_, body := b.get()
+		if n, _ := slowly(body, 6<<10); n != size {
 			t.Errorf("%d bytes", n)
 		}
 	})
@@ -226,11 +234,11 @@ func TestTrickleLastsForHours(t *testing.T) {
 			time.Sleep(50 * time.Second)
 		}
 	}, deadline, func(b *bubble) {
-		_, res := b.get()
+		_, body := b.get()
 		for range 100 {
 			at := time.Now()
 			one := make([]byte, 1)
-			if _, err := io.ReadFull(res.Body, one); err != nil {
+			if _, err := io.ReadFull(body, one); err != nil {
 				t.Fatal(err)
 			}
 			if wait := time.Since(at); wait%(50*time.Second) != 0 {
@@ -240,7 +248,7 @@ func TestTrickleLastsForHours(t *testing.T) {
 		if b.released.Load() != 0 {
 			t.Error("the seat was given back while the upstream worked")
 		}
-		if _, err := io.ReadAll(res.Body); err != nil {
+		if _, err := io.ReadAll(body); err != nil {
 			t.Error(err)
 		}
 		if x, after := b.end(); x.fault != faultNone || after < time.Hour || x.waited < time.Hour {
@@ -256,8 +264,8 @@ func TestSilenceIsCut(t *testing.T) {
 	}
 	t.Run("the upstream's", func(t *testing.T) {
 		inBubble(t, silent, nil, func(b *bubble) {
-			_, res := b.get()
-			if _, err := io.ReadAll(res.Body); err == nil {
+			_, body := b.get()
+			if _, err := io.ReadAll(body); err == nil {
 				t.Error("the answer looks complete")
 			}
 			if x, after := b.end(); x.fault != faultBroken || !errors.Is(x.err, errIdle) || after != defaultIdle {
@@ -285,8 +293,8 @@ func TestSilenceIsCut(t *testing.T) {
 	})
 	t.Run("max", func(t *testing.T) {
 		inBubble(t, silent, func(x *exchange) { x.stream.Max = 10 * time.Second }, func(b *bubble) {
-			_, res := b.get()
-			_, _ = io.ReadAll(res.Body)
+			_, body := b.get()
+			_, _ = io.ReadAll(body)
 			if x, after := b.end(); x.fault == faultNone || !errors.Is(x.err, errMax) || after != 10*time.Second {
 				t.Errorf("after %v: %v %v", after, x.fault, x.err)
 			}
@@ -303,12 +311,12 @@ func TestEventStream(t *testing.T) {
 			time.Sleep(45 * time.Second)
 		}
 	}, func(x *exchange) { x.deadline = time.Now().Add(time.Second) }, func(b *bubble) {
-		_, res := b.get()
+		_, body := b.get()
 		synctest.Wait()
 		if b.released.Load() != 1 || b.streams.open.Load() != 1 {
 			t.Error("an event stream holds a seat")
 		}
-		r := bufio.NewReader(res.Body)
+		r := bufio.NewReader(body)
 		for i := range 10 {
 			line, err := r.ReadString('\n')
 			_, _ = r.ReadString('\n')
@@ -368,12 +376,8 @@ func TestUploads(t *testing.T) {
 						time.Sleep(time.Second)
 					}
 				})
-				res, err := http.ReadResponse(r, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if res.StatusCode != c.status {
-					t.Errorf("%s", res.Status)
+				if status, _ := b.answer(r); status != c.status {
+					t.Errorf("%d, want %d", status, c.status)
 				}
 				x, after := b.end()
 				if x.fault != c.fault || after < c.after || after > c.after+2*time.Second || b.released.Load() != 1 {
@@ -403,8 +407,8 @@ func TestBufferTotal(t *testing.T) {
 		if b.released.Load() != 1 {
 			t.Errorf("%d seats given back, want the first's", b.released.Load())
 		}
-		for _, res := range []*http.Response{first, second} {
-			body, err := io.ReadAll(res.Body)
+		for _, answer := range []io.Reader{first, second} {
+			body, err := io.ReadAll(answer)
 			if err != nil || string(body) != strings.Repeat("abcdefgh", 200<<10/8) {
 				t.Errorf("%d bytes, %v", len(body), err)
 			}
@@ -437,11 +441,8 @@ func TestAnswersFollowOneAnother(t *testing.T) {
 		conn, r := b.send("")
 		for range 20 {
 			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-			res, err := http.ReadResponse(r, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if body, err := io.ReadAll(res.Body); len(body) != 100 || err != nil {
+			_, answer := b.answer(r)
+			if body, err := io.ReadAll(answer); len(body) != 100 || err != nil {
 				t.Fatal(len(body), err)
 			}
 			b.end()
@@ -471,7 +472,10 @@ func TestSlowCallersOverHTTP2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.clients.Go(func() { _, _ = slowly(res.Body, 2<<10) })
+		b.clients.Go(func() {
+			_, _ = slowly(res.Body, 2<<10)
+			_ = res.Body.Close()
+		})
 		if x, after := b.end(); x.fault != faultSlow || !errors.Is(x.err, errSlowDown) || after < slowWindow || after > slowWindow+2*longestTick {
 			t.Errorf("after %v: %v %v", after, x.fault, x.err)
 		}
