@@ -10,15 +10,15 @@ import (
 
 // logAccess writes all that explains a verdict in one line. Nothing in it
 // shows a key, a signature, or what people typed.
-func (p *Proxy) logAccess(e *ending, out outcome, reason shed.Reason, total time.Duration) {
-	v, est := e.verdict, &e.verdict.Estimate
+func (p *Proxy) logAccess(s *served, out outcome, reason shed.Reason, total time.Duration) {
+	v, est := s.verdict, &s.verdict.Estimate
 	attrs := []slog.Attr{
 		slog.String("route", v.routeName()),
-		slog.String("method", e.ask.Method),
-		slog.String("host", e.ask.Host),
-		slog.String("url", v.config.redact.url(requestURI(e.ask))),
+		slog.String("method", s.ask.Method),
+		slog.String("host", s.ask.Host),
+		slog.String("url", v.config.redact.url(requestURI(&s.ask))),
 		slog.String("outcome", string(out)),
-		slog.Int("status", e.status()),
+		slog.Int("status", s.status()),
 		slog.String("tenant", v.Tenant.ID),
 		slog.Bool("verified", v.Tenant.Verified),
 		slog.String("address", v.Tenant.Address),
@@ -41,7 +41,7 @@ func (p *Proxy) logAccess(e *ending, out outcome, reason shed.Reason, total time
 	if v.Shadow != "" {
 		attrs = append(attrs, slog.String("shadow", string(v.Shadow)))
 	}
-	if x := e.exchange; x != nil {
+	if x := &s.exchange; x.owner != nil {
 		attrs = append(attrs, slog.Duration("upstream", x.waited), slog.Int64("bytes_up", x.upBytes), slog.Int64("bytes_down", x.downBytes))
 		if x.err != nil {
 			attrs = append(attrs, slog.String("error", redactError(x.err)))
@@ -51,14 +51,14 @@ func (p *Proxy) logAccess(e *ending, out outcome, reason shed.Reason, total time
 }
 
 // status is what the caller was answered with, 499 where it had gone.
-func (e *ending) status() int {
+func (s *served) status() int {
 	switch {
-	case e.verdict.Refusal != nil:
-		return e.verdict.Refusal.Status
-	case e.exchange.sent:
-		return e.exchange.status
+	case s.verdict.Refusal != nil:
+		return s.verdict.Refusal.Status
+	case s.exchange.sent:
+		return s.exchange.status
 	default:
-		return e.exchange.fault.status()
+		return s.exchange.fault.status()
 	}
 }
 

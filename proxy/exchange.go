@@ -18,18 +18,23 @@ const (
 	faultBroken            // the upstream broke off after its header
 )
 
+// owner is whoever sent a request on its way: forward tells it what happens.
+type owner interface {
+	// release gives back what the upstream's work holds. forward calls it
+	// exactly when that work has ended as far as can be known; calling it
+	// again does nothing.
+	release()
+	// answered is called once, with the upstream's final header, before any of
+	// it goes to the caller; it may change the header.
+	answered(*http.Response)
+}
+
 // exchange is one admitted request on its way to the upstream and back. The
 // front end fills in the first part and reads the second when forward returns.
 type exchange struct {
 	// deadline is the latest for the upstream's header.
 	deadline time.Time
-	// release gives back what the upstream's work holds. forward calls it
-	// exactly when that work has ended as far as can be known; calling it
-	// again does nothing.
-	release func()
-	// answered is called once, with the upstream's final header, before any of
-	// it goes to the caller; it may change the header.
-	answered func(*http.Response)
+	owner    owner
 	stream   *StreamConfig
 	maxBody  int64
 	// trusted says that the peer is one of tenant.trusted_proxies: what it

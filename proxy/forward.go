@@ -148,9 +148,7 @@ func (c *call) release() {
 		return
 	}
 	c.released = true
-	if c.x.release != nil {
-		c.x.release()
-	}
+	c.x.owner.release()
 }
 
 // rewrite makes the upstream's request of the caller's.
@@ -213,9 +211,7 @@ func answered(res *http.Response) error {
 	unread := c.up.body != nil && !c.up.done
 	c.mu.Unlock()
 
-	if c.x.answered != nil {
-		c.x.answered(res)
-	}
+	c.x.owner.answered(res)
 	c.x.sent = true
 
 	c.mu.Lock()
@@ -235,7 +231,7 @@ func answered(res *http.Response) error {
 		c.down.ended = true
 		c.release()
 	default:
-		c.down.c, c.down.body = c, res.Body
+		c.down.c, c.down.body, c.down.sized = c, res.Body, res.ContentLength >= 0
 		res.Body = &c.down
 		if isStream(res.Header) {
 			c.openStream()

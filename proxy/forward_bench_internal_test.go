@@ -58,7 +58,7 @@ func BenchmarkForward(b *testing.B) {
 			{"bare", bare},
 			{"tuned", tuned},
 			{"forward", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				x := exchange{deadline: time.Now().Add(30 * time.Second), stream: config, streams: shared, release: func() {}}
+				x := exchange{deadline: time.Now().Add(30 * time.Second), stream: config, streams: shared, owner: hooks{}}
 				u.forward(w, r, &x)
 			})},
 		} {

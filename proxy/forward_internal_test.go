@@ -44,6 +44,24 @@ func (f failing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// hooks owns an exchange with functions; those that are nil do nothing.
+type hooks struct {
+	onRelease func()
+	onAnswer  func(*http.Response)
+}
+
+func (h hooks) release() {
+	if h.onRelease != nil {
+		h.onRelease()
+	}
+}
+
+func (h hooks) answered(res *http.Response) {
+	if h.onAnswer != nil {
+		h.onAnswer(res)
+	}
+}
+
 // exchangeOf is what a test changes of every exchange.
 type exchangeOf func(*exchange)
 
@@ -78,11 +96,11 @@ func newRig(t *testing.T, cfg UpstreamConfig, set exchangeOf) *rig {
 func (g *rig) serve(set exchangeOf) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var once atomic.Bool
-		x := &exchange{streams: &g.streams, release: func() {
+		x := &exchange{streams: &g.streams, owner: hooks{onRelease: func() {
 			if once.CompareAndSwap(false, true) {
 				g.released.Add(1)
 			}
-		}}
+		}}}
 		if set != nil {
 			set(x)
 		}

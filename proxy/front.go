@@ -18,58 +18,44 @@ import (
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.requests.Add(1)
 	defer p.requests.Done()
-	ask := Ask{
+	s := &served{proxy: p, request: r, ask: Ask{
 		Request: classify.Request{Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header},
 		Peer:    peerOf(r),
 		TLS:     r.TLS,
 		Arrived: time.Now(),
-	}
-	if p.own(w, r, &ask) {
+	}}
+	if p.own(w, r, &s.ask) {
 		return
 	}
-	ask.Body.Length = r.ContentLength
+	s.ask.Body.Length = r.ContentLength
 	if r.Body != nil && r.Body != http.NoBody {
-		ask.ReadBody = func(limit int64, within time.Duration) classify.Body {
+		s.ask.ReadBody = func(limit int64, within time.Duration) classify.Body {
 			prefix, body := readPrefix(r.Body, r.ContentLength, limit, within)
 			r.Body = prefix
 			return body
 		}
 	}
 
-	v := p.admission.Decide(r.Context(), &ask)
-	end := ending{ask: &ask, verdict: v}
-	defer p.finish(&end)
+	v := p.admission.Decide(r.Context(), &s.ask)
+	s.verdict = v
+	defer s.finish()
 	if !v.Admitted() {
 		p.refuse(w, r, v, v.Refusal)
 		return
 	}
 	defer v.Release()
-	p.forward(w, r, &end)
+	p.forward(w, r, s)
 }
 
 // forward sends an admitted request on and answers for what became of it.
-func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, end *ending) {
-	v := end.verdict
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, s *served) {
+	v, x := s.verdict, &s.exchange
 	rt := v.route
-	origin := first(r.Header["Origin"])
-	x := exchange{
-		deadline: v.Deadline, release: v.Release, maxBody: rt.config.MaxBody, stream: &v.config.stream, streams: &p.streams,
-		trusted: v.config.tenants.isTrusted(end.ask.Peer),
+	*x = exchange{
+		owner: s, deadline: v.Deadline, maxBody: rt.config.MaxBody, stream: &v.config.stream, streams: &p.streams,
+		trusted: v.config.tenants.isTrusted(s.ask.Peer),
 	}
-	x.answered = func(res *http.Response) {
-		if origin != "" {
-			rt.cors.learn(origin, res.Header)
-			rt.cors.expose(origin, res.Header)
-		}
-		if rt.headers.on(r, res.Header) {
-			v.stamp(res.Header, time.Since(end.ask.Arrived)-v.Waited)
-			if v.Shadow != "" {
-				res.Header[headerShadow] = []string{string(v.Shadow)}
-			}
-		}
-	}
-	end.exchange = &x
-	rt.upstream.forward(w, r, &x)
+	rt.upstream.forward(w, r, x)
 	if x.sent {
 		return
 	}
@@ -80,7 +66,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, end *ending) {
 			ref = v.refusal(shed.Draining.Status(), shed.Draining, constantWait, "")
 		}
 	case faultDeadline:
-		ref.Limit = shed.Limit{Name: "deadline", Value: v.Deadline.Sub(end.ask.Arrived).Seconds(), Unit: "s"}
+		ref.Limit = shed.Limit{Name: "deadline", Value: v.Deadline.Sub(s.ask.Arrived).Seconds(), Unit: "s"}
 		ref.Wait = v.retryAfter(wholeSecondsUp(v.class.admission))
 	case faultBody:
 		ref.Limit = shed.Limit{Name: "max_body", Value: float64(rt.config.MaxBody), Unit: "byte", Yours: float64(max(0, r.ContentLength))}

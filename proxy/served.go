@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/geoproxy/geoproxy/shed"
+)
+
+// served is one request from its arrival to its end: it owns the exchange with
+// the upstream, and is what metrics and the access log are made of. All of it
+// is one allocation.
+type served struct {
+	proxy    *Proxy
+	request  *http.Request
+	ask      Ask
+	verdict  *Verdict
+	exchange exchange // of its zero value where nothing was forwarded
+}
+
+// release gives back what the upstream's work holds.
+func (s *served) release() { s.verdict.Release() }
+
+// answered puts our headers on an answer that is passed on, and learns from it
+// which origins may read answers.
+func (s *served) answered(res *http.Response) {
+	v := s.verdict
+	if origin := first(s.request.Header["Origin"]); origin != "" {
+		v.route.cors.learn(origin, res.Header)
+		v.route.cors.expose(origin, res.Header)
+	}
+	if !v.route.headers.on(s.request, res.Header) {
+		return
+	}
+	v.stamp(res.Header, time.Since(s.ask.Arrived)-v.Waited)
+	if v.Shadow != "" {
+		res.Header[headerShadow] = []string{string(v.Shadow)}
+	}
+}
+
+// finish counts a request that is over and, where asked to, logs it.
+func (s *served) finish() {
+	p, v := s.proxy, s.verdict
+	total := time.Since(s.ask.Arrived)
+	out, reason := s.became()
+	series := p.admission.unrouted
+	if v.route != nil {
+		series = v.route.series
+	}
+	series.count(v, out, reason)
+	if v.class != nil {
+		t := series.times(v.Estimate.Class)
+		t.admission.Observe(v.Waited.Seconds())
+		t.total.Observe(total.Seconds())
+		if out == outcomeAnswered {
+			t.upstream.Observe(s.exchange.waited.Seconds())
+			if s.exchange.status < http.StatusBadRequest {
+				series.compare(v.Estimate.Op, v.Estimate.Seconds, s.exchange.waited)
+			}
+		}
+	}
+	if p.accessLog.Load() {
+		p.logAccess(s, out, reason, total)
+	}
+}
+
+// became says what became of the request, and why.
+func (s *served) became() (outcome, shed.Reason) {
+	switch ref := s.verdict.Refusal; {
+	case ref == nil:
+		return s.exchange.fault.outcome(), s.exchange.fault.reason()
+	case ref.Reason == callerGone:
+		return outcomeGone, ref.Reason
+	default:
+		return outcomeShed, ref.Reason
+	}
+}
