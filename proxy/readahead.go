@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,10 @@ type answer struct {
 	pace    pace // of the caller, while it keeps the upstream waiting
 	pending int  // bytes that are with the caller now
 
+	// held says that a trickle may be waiting in net/http's buffer. httputil
+	// flushes answers of unknown length only. Only the handler uses it.
+	sized, held bool
+
 	read    bool  // something was
 	reading bool  // the upstream is waited for
 	ended   bool  // its end was reached
@@ -34,6 +39,9 @@ type answer struct {
 // Read is called by the handler, which has passed on what it read before.
 func (b *answer) Read(p []byte) (int, error) {
 	c := b.c
+	if b.held {
+		_ = http.NewResponseController(c.w).Flush() // if the caller has gone, the next write says so
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.moved // the header's time, where this is the first read
@@ -62,6 +70,7 @@ func (b *answer) Read(p []byte) (int, error) {
 		}
 	}
 	b.read = true
+	b.held = b.sized && n > 0 && n < trickle && !b.ended
 	return n, err
 }
 
@@ -175,6 +184,9 @@ func (b *answer) end() {
 	}
 	b.ring.free()
 }
+
+// trickle is less than what comes at once where the upstream is not waited for.
+const trickle = 1 << 10
 
 // chunkSize is the unit of the ring, and of what is copied at once.
 const chunkSize = 32 << 10
