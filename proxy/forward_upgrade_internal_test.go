@@ -46,7 +46,7 @@ func TestWebSockets(t *testing.T) {
 		g := newRig(t, UpstreamConfig{URL: up.URL, Protocol: protocol}, func(x *exchange) { x.deadline = time.Now().Add(100 * time.Millisecond) })
 		var conns []*websocket.Conn
 		for range 8 {
-			conn, _, err := websocket.Dial(t.Context(), g.url, nil) //nolint:bodyclose // there is none
+			conn, _, err := websocket.Dial(t.Context(), g.url, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestWebSockets(t *testing.T) {
 func TestUpgradesEndWithTheBase(t *testing.T) {
 	up := newBackend(t, echo)
 	g := newRig(t, UpstreamConfig{URL: up.URL}, nil)
-	conn, _, err := websocket.Dial(t.Context(), g.url, nil) //nolint:bodyclose // there is none
+	conn, _, err := websocket.Dial(t.Context(), g.url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,7 @@ func (b *bubble) get() (net.Conn, io.Reader) {
 // the end of the bubble closes.
 func (b *bubble) answer(r *bufio.Reader) (int, io.Reader) {
 	b.t.Helper()
-	res, err := http.ReadResponse(r, nil) //nolint:bodyclose // see above
+	res, err := http.ReadResponse(r, nil)
 	if err != nil {
 		b.t.Fatal(err)
 	}
