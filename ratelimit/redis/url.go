@@ -1,0 +1,129 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	// mostInFlight is how many draws ask Redis at a time. Redis is one thread:
+	// more only wait there instead of here.
+	mostInFlight = 64
+	// poolSize leaves connections to the probe and to refunds.
+	poolSize = mostInFlight + 4
+	// dialWithin bounds making a connection. No request waits for it longer
+	// than for its call: the connection is then the next one's.
+	dialWithin = time.Second
+)
+
+// parameters are what may stand behind the "?" of a URL. What go-redis would
+// also read there is set by this package, so that writing it would do nothing.
+var parameters = []string{"db", "client_name", "skip_verify", "master_name", "addr", "username", "password", "cluster"}
+
+// CheckURL reports what is wrong with the address of a Redis. It never quotes
+// the URL, which may hold a password. The forms:
+//
+//	redis://user:password@host:6379/0         one server; rediss with TLS
+//	unix:///path/to.sock?db=0                 one server
+//	redis://host:26379/0?master_name=m&addr=host2:26379   by its Sentinels; the
+//	        server's own username and password are parameters
+//	redis://host:6379?cluster=true&addr=host2:6379        a Cluster
+func CheckURL(raw string) error {
+	client, err := open(raw, nil)
+	if err != nil {
+		return err
+	}
+	return client.Close()
+}
+
+// greeting is called on every new connection to a node, before anything else.
+type greeting func(node string) func(ctx context.Context, cn *redis.Conn) error
+
+// open makes the client; it connects when first used.
+func open(raw string, greet greeting) (redis.UniversalClient, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, errors.New("is not a URL")
+	}
+	query := u.Query()
+	for name := range query {
+		if !slices.Contains(parameters, name) {
+			return nil, fmt.Errorf("has the parameter %q: there are %s", name, strings.Join(parameters, ", "))
+		}
+	}
+	if u.Scheme != "unix" && u.Hostname() == "" {
+		return nil, errors.New("must be redis://host:port, rediss://host:port or unix:///path")
+	}
+	if greet == nil {
+		greet = func(string) func(context.Context, *redis.Conn) error { return nil }
+	}
+	cluster := query.Get("cluster")
+	query.Del("cluster")
+	u.RawQuery = query.Encode()
+	switch {
+	case cluster != "" && cluster != "true":
+		return nil, errors.New("has a cluster that is not true")
+	case query.Has("master_name") && cluster != "":
+		return nil, errors.New("is of Sentinels (master_name) or of a Cluster, not both")
+	case query.Has("master_name"):
+		return openSentinel(u.String(), greet)
+	case cluster != "":
+		return openCluster(u.String(), greet)
+	}
+	opt, err := redis.ParseURL(u.String())
+	if err != nil {
+		return nil, plain(err)
+	}
+	opt.OnConnect = greet("")
+	opt.MaxRetries, opt.ContextTimeoutEnabled, opt.PoolSize = -1, true, poolSize
+	opt.DialTimeout, opt.DialerRetries = dialWithin, 1
+	opt.DisableIdentity, opt.MaintNotificationsConfig = true, quiet
+	return redis.NewClient(opt), nil
+}
+
+func openSentinel(raw string, greet greeting) (redis.UniversalClient, error) {
+	opt, err := redis.ParseFailoverURL(raw)
+	if err != nil {
+		return nil, plain(err)
+	}
+	opt.OnConnect = greet("")
+	opt.MaxRetries, opt.ContextTimeoutEnabled, opt.PoolSize = -1, true, poolSize
+	opt.DialTimeout, opt.DialerRetries = dialWithin, 1
+	opt.DisableIdentity = true
+	return redis.NewFailoverClient(opt), nil
+}
+
+func openCluster(raw string, greet greeting) (redis.UniversalClient, error) {
+	opt, err := redis.ParseClusterURL(raw)
+	if err != nil {
+		return nil, plain(err)
+	}
+	opt.MaxRetries, opt.ContextTimeoutEnabled, opt.PoolSize = -1, true, poolSize
+	opt.DialTimeout, opt.DialerRetries = dialWithin, 1
+	opt.DisableIdentity, opt.MaintNotificationsConfig = true, quiet
+	opt.NewClient = func(node *redis.Options) *redis.Client {
+		node.OnConnect = greet(node.Addr)
+		return redis.NewClient(node)
+	}
+	return redis.NewClusterClient(opt), nil
+}
+
+// quiet keeps a connection from asking for notices that nothing here reads.
+var quiet = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+
+// plain is a mistake in a URL without the URL.
+func plain(err error) error {
+	var inURL *url.Error
+	if errors.As(err, &inURL) {
+		err = inURL.Err
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "redis: "))
+}
