@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -11,11 +12,15 @@ import (
 // call is a request to make. Its path holds the query.
 type call struct {
 	kind, method, path, body string
+	// wait is for how many seconds an answer is of use (RFC 7240, 4.3); 0 says nothing.
+	wait int
 }
 
-func get(kind, path string) call { return call{kind, http.MethodGet, path, ""} }
+func get(kind, path string) call { return call{kind: kind, method: http.MethodGet, path: path} }
 
-func post(kind, path, body string) call { return call{kind, http.MethodPost, path, body} }
+func post(kind, path, body string) call {
+	return call{kind: kind, method: http.MethodPost, path: path, body: body}
+}
 
 // reply is what became of a call.
 type reply struct {
@@ -23,6 +28,7 @@ type reply struct {
 	header http.Header
 	body   []byte
 	took   time.Duration
+	tries  int // where more than one was possible
 	err    error
 }
 
@@ -37,6 +43,9 @@ func (c call) send(ctx context.Context, client *http.Client, server string) repl
 	}
 	if c.body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.wait > 0 {
+		req.Header.Set("Prefer", fmt.Sprintf("wait=%d", c.wait))
 	}
 	res, err := client.Do(req)
 	if err == nil {

@@ -52,10 +52,10 @@ func frontConfig(upstream string) proxy.Config {
 			},
 			Classes: map[string]proxy.ClassConfig{
 				"read":    {AlwaysQueue: 2 * time.Second},
-				"compute": {AlwaysQueue: 8 * time.Second, TooBig: string(proxy.TooBigRefuse)},
+				"compute": {Admission: 2 * time.Second, AlwaysQueue: 8 * time.Second, TooBig: string(proxy.TooBigRefuse)},
 			},
 			Rates: []ratelimit.Rate{
-				{Name: "tools", For: ratelimit.For{Class: []string{"compute"}}, Tokens: 4, Every: time.Second, Burst: 12},
+				{Name: "tools", For: ratelimit.For{Class: []string{"compute"}}, Tokens: 6, Every: time.Second, Burst: 12},
 				{Name: "filters", For: ratelimit.For{Op: []string{"filter"}}, Tokens: 10, Every: time.Second, Burst: 10},
 			},
 			Exempt: proxy.Exempt{Paths: []string{"/map", "/pool"}},

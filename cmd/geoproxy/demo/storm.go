@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
 
 // The storm: an agent that works on a dozen questions at once, each of which
 // fans out into calls of a spatial service, beside a map that is redrawn for
-// each. It is the same every time, and bounded in count and time.
+// each. A caller that is told when to come back does so, while its patience
+// lasts. The calls are the same every time, and bounded in count and time.
 const (
 	questions   = 12
 	questionGap = 400 * time.Millisecond // from one question to the next
-	patience    = 10 * time.Second       // how long a caller waits before it gives up
+	patience    = 8 * time.Second        // how long a caller waits before it gives up
 	recovery    = 30 * time.Second       // how long the service is watched afterwards
 )
 
@@ -28,8 +29,8 @@ var kinds = []string{"tile", "items", "filter", "buffer", "union", "overlay"}
 type Side struct {
 	Kinds map[string]*Tally `json:"kinds"`
 	Pool  PoolStats         `json:"pool"`
-	// RefusedWithin is the time within which 95 % of the refusals came, in seconds.
-	RefusedWithin float64 `json:"refused_within"`
+	// Retries counts how often a caller came back as it was told to.
+	Retries int `json:"retries"`
 	// Normal is the seconds from the last call's start until the service
 	// answered as fast as before; negative where it did not within 30 s.
 	Normal float64 `json:"back_to_normal"`
@@ -38,8 +39,9 @@ type Side struct {
 	Wasted int `json:"wasted"`
 }
 
-// Tally is what became of the calls of one kind. Times are seconds until the
-// answer, or until the caller gave up; refusals are not among them.
+// Tally is what became of the calls of one kind. Times are seconds from the
+// first try until the answer, or until the caller gave up; refusals are not
+// among them.
 type Tally struct {
 	Sent     int     `json:"sent"`
 	Answered int     `json:"answered"`
@@ -119,7 +121,7 @@ func (s *Stage) weather(ctx context.Context, url string, calls [][]call) (Side, 
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(ctx, patience)
 				defer cancel()
-				replies[q][i] = c.send(ctx, client, url)
+				replies[q][i] = c.sendPatiently(ctx, client, url)
 			})
 		}
 	}
@@ -134,6 +136,25 @@ func (s *Stage) weather(ctx context.Context, url string, calls [][]call) (Side, 
 	side.Pool, side.Normal = s.Service.Pool(), normal
 	side.Wasted = max(0, side.Pool.Served+side.Pool.Busy+side.Pool.Waiting-side.total().Answered-probes-1)
 	return side, nil
+}
+
+// sendPatiently says how long it waits, and comes back when it is told to while
+// that leaves a second for the answer. The time is that since the first try.
+func (c call) sendPatiently(ctx context.Context, client *http.Client, url string) reply {
+	began := time.Now()
+	deadline, _ := ctx.Deadline()
+	for tries := 1; ; tries++ {
+		c.wait = int(time.Until(deadline).Seconds())
+		r := c.send(ctx, client, url)
+		r.took, r.tries = time.Since(began), tries
+		wait, err := strconv.Atoi(r.header.Get("Retry-After"))
+		if r.err != nil || err != nil || time.Until(deadline) < time.Duration(wait+1)*time.Second {
+			return r
+		}
+		if pause(ctx, time.Duration(wait)*time.Second) != nil {
+			return r
+		}
+	}
 }
 
 // probe is what somebody with a small question to the service itself sees: how
@@ -175,17 +196,16 @@ func tally(calls [][]call, replies [][]reply) Side {
 	for _, kind := range kinds {
 		side.Kinds[kind] = &Tally{}
 	}
-	var refusals []float64
 	for q := range calls {
 		for i, c := range calls[q] {
 			t, r := side.Kinds[c.kind], replies[q][i]
 			t.Sent++
+			side.Retries += r.tries - 1
 			switch {
 			case r.err == nil && r.status < 400:
 				t.Answered++
 			case r.err == nil && r.header.Get("Geoproxy-Reason") != "":
 				t.Refused++
-				refusals = append(refusals, r.took.Seconds())
 				continue
 			default:
 				t.Failed++
@@ -196,8 +216,6 @@ func tally(calls [][]call, replies [][]reply) Side {
 	for _, t := range side.Kinds {
 		t.summarise()
 	}
-	slices.Sort(refusals)
-	side.RefusedWithin = quantile(refusals, 0.95)
 	return side
 }
 
@@ -236,9 +254,11 @@ func questionAbout(f *feature) []call {
 	b := f.bounds
 	midX, midY := (b.MinX+b.MaxX)/2, (b.MinY+b.MaxY)/2
 	var calls []call
-	for _, name := range []string{"cities", "rivers", "lakes", "cities", "rivers", "lakes"} {
-		calls = append(calls, get("items", fmt.Sprintf("/collections/%s/items?limit=20&offset=%d&bbox=%g,%g,%g,%g",
-			name, len(calls), b.MinX, b.MinY, b.MaxX, b.MaxY)))
+	for _, name := range []string{"cities", "rivers", "lakes"} {
+		for _, d := range []float64{0, 1} {
+			calls = append(calls, get("items", fmt.Sprintf("/collections/%s/items?limit=20&bbox=%g,%g,%g,%g",
+				name, b.MinX-d, b.MinY-d, b.MaxX+d, b.MaxY+d)))
+		}
 	}
 	for i := range 4 {
 		d := 0.5 + float64(i)/2

@@ -37,8 +37,8 @@ func (r StormReport) Write(w io.Writer) error {
 	fact("most waiting for one in the service", func(s *Side) string { return fmt.Sprint(s.Pool.PeakWaiting) })
 	fact("queries run for callers that had left", func(s *Side) string { return fmt.Sprint(s.Wasted) })
 	fact("service as fast as before after", (*Side).normal)
-	fact("refused within (p95)", func(s *Side) string { return seconds(s.RefusedWithin) })
-	fmt.Fprintf(&b, "\nSeconds are until the answer, or until the caller gave up (after %.0f); refusals are not among them.\n\n%s\n",
+	fact("came back when told to", func(s *Side) string { return fmt.Sprint(s.Retries) })
+	fmt.Fprintf(&b, "\nTimes are seconds from the first try until the answer, or until the caller gave up (after %.0f).\nShed are those that were still refused then; they are not among the times.\n\n%s\n",
 		patience.Seconds(), r.Conclusion())
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -47,10 +47,10 @@ func (r StormReport) Write(w io.Writer) error {
 // Conclusion says in one sentence what the numbers say.
 func (r StormReport) Conclusion() string {
 	left, right := r.Without.total(), r.With.total()
-	return fmt.Sprintf("With geoproxy 95 %% of the map's tiles came within %s (without: %s), %d of %d calls failed (without: %d), "+
-		"%d were refused and told when to come back (without: %d), and the service was as fast as before %s after the last call (without: %s).",
-		seconds(r.With.Kinds["tile"].P95), seconds(r.Without.Kinds["tile"].P95), right.Failed, right.Sent, left.Failed,
-		right.Refused, left.Refused, r.With.normal(), r.Without.normal())
+	return fmt.Sprintf("With geoproxy %d of %d calls were answered (without: %d), %d were refused to the end (%d) and %d failed (%d); "+
+		"95 %% of the map's tiles came within %s (%s); and the service was as fast as before %s after the last call (%s).",
+		right.Answered, right.Sent, left.Answered, right.Refused, left.Refused, right.Failed, left.Failed,
+		seconds(r.With.Kinds["tile"].P95), seconds(r.Without.Kinds["tile"].P95), r.With.normal(), r.Without.normal())
 }
 
 func (s *Side) total() *Tally {
