@@ -190,12 +190,12 @@ func (v *Verdict) refusal(status int, reason shed.Reason, wait int, detail strin
 	ref := &shed.Refusal{
 		Reason: reason, Status: status, Wait: wait, Detail: detail,
 		Family: v.Estimate.Family, Op: v.Estimate.Op, Class: v.Estimate.Class,
-		Native: v.Estimate.Native, Format: v.Estimate.Format,
+		Native: v.Estimate.Native, Dialect: v.Estimate.Dialect, Format: v.Estimate.Format,
 	}
 	if v.route == nil {
 		return ref
 	}
-	ref.Status = v.route.config.Shed.StatusFor(reason, v.Estimate.Class, status)
+	ref.Status = v.route.config.Shed.StatusFor(reason, v.Estimate.Class, v.Estimate.Family, status)
 	ref.Seconds, ref.Basis = v.route.disclose.of(&v.Estimate)
 	ref.Low = v.Estimate.Low
 	return ref

@@ -31,6 +31,8 @@ func (r *Refusal) Body(cfg BodyConfig) Body {
 		return Body{ContentType: "text/plain; charset=utf-8", Bytes: append(r.appendMessage(make([]byte, 0, maxMessage+1)), '\n')}
 	case classify.NativeVectorTile:
 		return Body{}
+	case classify.NativeOWS:
+		return r.owsBody()
 	case classify.NativeProblem:
 	}
 	return Body{ContentType: "application/problem+json", Bytes: r.appendProblem(make([]byte, 0, problemSize))}

@@ -16,12 +16,15 @@ const (
 )
 
 // StatusFor gives the status of a refusal: contract, unless the config maps
-// the class or else the reason to another.
-func (c *BodyConfig) StatusFor(reason Reason, class classify.Class, contract int) int {
+// the class, else the family, else the reason to another.
+func (c *BodyConfig) StatusFor(reason Reason, class classify.Class, family string, contract int) int {
 	if len(c.Status) == 0 {
 		return contract
 	}
 	if status, ok := c.Status[class.String()]; ok {
+		return status
+	}
+	if status, ok := c.Status[family]; ok {
 		return status
 	}
 	if status, ok := c.Status[string(reason)]; ok {
@@ -40,8 +43,8 @@ func (c *BodyConfig) Check(report func(path, message string)) {
 	success := false
 	for _, name := range slices.Sorted(maps.Keys(c.Status)) {
 		path, status := "status."+name, c.Status[name]
-		if _, err := classify.ParseClass(name); err != nil && !slices.Contains(Reasons(), Reason(name)) {
-			report(path, "is neither a reason nor a class")
+		if !mayHaveStatus(name) {
+			report(path, "is neither a reason nor a class nor a family")
 			continue
 		}
 		if problem := statusProblem(status); problem != "" {
@@ -58,6 +61,12 @@ func (c *BodyConfig) Check(report func(path, message string)) {
 	if c.Silent && !success {
 		report("silent", "does nothing: no status below 300 is mapped")
 	}
+}
+
+// mayHaveStatus reports whether name is one of those that Status maps.
+func mayHaveStatus(name string) bool {
+	_, err := classify.ParseClass(name)
+	return err == nil || slices.Contains(Reasons(), Reason(name)) || slices.Contains(classify.Families(), name)
 }
 
 // statusProblem says why a refusal cannot have the status, or "".

@@ -18,6 +18,8 @@ func (r *Refusal) emptyBody() (Body, bool) {
 	case classify.NativeVectorTile:
 		// A tile without layers is no bytes at all (Mapbox Vector Tile 2.1, 4.1).
 		return Body{ContentType: "application/vnd.mapbox-vector-tile"}, true
+	case classify.NativeOWS:
+		return r.emptyOWS()
 	case classify.NativeProblem:
 	}
 	if r.Op == "items" && (r.Format == "" || strings.Contains(r.Format, "json")) {

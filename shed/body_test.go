@@ -169,20 +169,22 @@ func TestEmptyBodies(t *testing.T) {
 	}
 }
 
-func TestStatusForPrefersTheClass(t *testing.T) {
-	cfg := shed.BodyConfig{Status: map[string]int{"rate": 503, "tile": 404}}
+func TestStatusForPrefersTheClassThenTheFamily(t *testing.T) {
+	cfg := shed.BodyConfig{Status: map[string]int{"rate": 503, "tile": 404, "xyz": 410}}
 	for _, c := range []struct {
 		reason shed.Reason
 		class  classify.Class
+		family string
 		want   int
 	}{
-		{shed.Rate, classify.Tile, 404},
-		{shed.Rate, classify.Read, 503},
-		{shed.Concurrency, classify.Read, 503},
-		{shed.NoRoute, 0, 404},
+		{shed.Rate, classify.Tile, "xyz", 404},
+		{shed.Rate, classify.Metadata, "xyz", 410},
+		{shed.Rate, classify.Read, "ogcapi", 503},
+		{shed.Concurrency, classify.Read, "ogcapi", 503},
+		{shed.NoRoute, 0, "", 404},
 	} {
-		if got := cfg.StatusFor(c.reason, c.class, c.reason.Status()); got != c.want {
-			t.Errorf("%s of %s: %d, want %d", c.reason, c.class, got, c.want)
+		if got := cfg.StatusFor(c.reason, c.class, c.family, c.reason.Status()); got != c.want {
+			t.Errorf("%s of %s, %s: %d, want %d", c.reason, c.class, c.family, got, c.want)
 		}
 	}
 }
@@ -193,7 +195,7 @@ func TestCheckReportsEveryMistake(t *testing.T) {
 		want []string // paths
 	}{
 		"zero":             {shed.BodyConfig{}, nil},
-		"right":            {shed.BodyConfig{Body: "empty", Status: map[string]int{"tile": 204, "rate": 503}, Silent: true}, nil},
+		"right":            {shed.BodyConfig{Body: "empty", Status: map[string]int{"tile": 204, "rate": 503, "ogcapi": 500}, Silent: true}, nil},
 		"unknown body":     {shed.BodyConfig{Body: "blank"}, []string{"body"}},
 		"unknown reason":   {shed.BodyConfig{Status: map[string]int{"busy": 503}}, []string{"status.busy"}},
 		"a job's status":   {shed.BodyConfig{Status: map[string]int{"read": 202}, Silent: true}, []string{"status.read", "silent"}},

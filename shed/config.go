@@ -26,8 +26,8 @@ type GateConfig struct {
 type BodyConfig struct {
 	// Body: native (the default) or empty (the empty collection or tile).
 	Body string `yaml:"body"`
-	// Status maps reasons and classes to other statuses than the contract's.
-	// A class's wins. A 2xx needs Silent.
+	// Status maps reasons, families and classes to other statuses than the
+	// contract's. A class's wins, then a family's. A 2xx needs Silent.
 	Status map[string]int `yaml:"status"`
 	// Silent allows a 2xx status on a refusal. Each such answer is counted.
 	Silent bool `yaml:"silent"`

@@ -16,6 +16,7 @@ type Refusal struct {
 	Family, Op string
 	Class      classify.Class
 	Native     classify.Native
+	Dialect    classify.Dialect // where Native is NativeOWS
 	Format     string
 
 	// Seconds is the estimate; Basis its basis in words. Zero and empty where
