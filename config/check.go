@@ -1,9 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+
+	"github.com/geoproxy/geoproxy/ratelimit/redis"
 )
 
 // Check reports everything in f that is wrong, and warns of what works and is
@@ -28,8 +31,26 @@ func (f *File) Check(mistake, warn func(path, message string)) {
 	if host, _, err := net.SplitHostPort(f.Admin); err == nil && !isLoopback(host) && f.AdminToken == "" {
 		mistake("admin", "is not a loopback address, so it needs an admin_token")
 	}
+	f.checkRedis(mistake, warn)
 	f.checkTLS(mistake, warn)
 	f.Config.Check(mistake, warn)
+}
+
+func (f *File) checkRedis(mistake, warn func(path, message string)) {
+	if f.Redis == "" {
+		for i := range f.Routes {
+			if f.Routes[i].RedisDown != "" {
+				warn(fmt.Sprintf("routes[%d].redis_down", i), "without redis it decides on nothing")
+			}
+		}
+		return
+	}
+	if err := redis.CheckURL(f.Redis); err != nil {
+		mistake("redis", err.Error())
+	}
+	if f.Secret == "" {
+		mistake("redis", "needs a secret: with one of its own, each replica would give tenants other names")
+	}
 }
 
 func (f *File) checkTLS(mistake, warn func(path, message string)) {

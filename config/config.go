@@ -32,6 +32,12 @@ type File struct {
 	AdminToken string `yaml:"admin_token"`
 	// DataDir keeps what outlives the process. Defaults to ./data.
 	DataDir string `yaml:"data_dir"`
+	// Redis keeps the rates' buckets where all replicas share them: redis:// or
+	// rediss://user:password@host:6379/0, unix:///path; with ?master_name=NAME
+	// the host is a Sentinel's, with ?cluster=true a Cluster's node's, and
+	// &addr=host:port names another. Without it they are this process's own. It
+	// needs Secret, which must be the same everywhere.
+	Redis string `yaml:"redis"`
 	// TLS of the proxy's listener. Without it the listener speaks plain HTTP.
 	TLS TLS `yaml:"tls"`
 

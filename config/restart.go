@@ -8,6 +8,7 @@ func NeedsRestart(running, next *File) []string {
 		{"listen", running.Listen, next.Listen},
 		{"health", running.Health, next.Health},
 		{"admin", running.Admin, next.Admin},
+		{"redis", running.Redis, next.Redis},
 		{"data_dir", running.DataDir, next.DataDir},
 		{"secret", running.Secret, next.Secret},
 		{"tls", running.TLS.on(), next.TLS.on()},

@@ -102,6 +102,7 @@ var choices = map[string][]string{
 	"proxy.UpstreamConfig.protocol": {"auto", "http1", "h2c"},
 	"proxy.RouteConfig.headers":     {"auto", "always", "refusals"},
 	"proxy.RouteConfig.disclose":    {"full", "coarse", "none"},
+	"proxy.RouteConfig.redis_down":  {"local", "allow", "deny"},
 	"proxy.RouteConfig.profile":     {"fitted", "guide"},
 	"proxy.ClassConfig.too_big":     {"wait", "refuse"},
 	"ratelimit.Rate.unit":           {"request", "second", "feature", "vertex", "cell", "byte"},

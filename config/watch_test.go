@@ -62,8 +62,8 @@ func TestWatchReadsAChangedFile(t *testing.T) {
 	if got := next(t, calls); got != "http://b.example" {
 		t.Fatal(got)
 	}
-	put(t, path, "upstream: http://c.example\nredis: x\n")
-	if got := next(t, calls); got != path+":2:1: redis: unknown key" {
+	put(t, path, "upstream: http://c.example\nkubernetes: x\n")
+	if got := next(t, calls); got != path+":2:1: kubernetes: unknown key" {
 		t.Fatal(got)
 	}
 	put(t, path, "upstream: http://c.example\nlisten: ':9999'\n")
@@ -174,7 +174,8 @@ func TestNeedsRestart(t *testing.T) {
 		t.Error(got)
 	}
 	b.Listen, b.Health, b.Admin, b.DataDir, b.Secret = ":1", ":2", ":3", "x", "0123456789abcdef"
-	if got := strings.Join(config.NeedsRestart(a, b), " "); got != "listen health admin data_dir secret" {
+	b.Redis = "redis://127.0.0.1:6379"
+	if got := strings.Join(config.NeedsRestart(a, b), " "); got != "listen health admin redis data_dir secret" {
 		t.Error(got)
 	}
 }

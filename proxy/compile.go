@@ -45,7 +45,7 @@ func compile(cfg Config, old *compiled, secret []byte, m *metrics, log *slog.Log
 	c := &compiled{
 		config: cfg, body: cfg.Classify, stream: cfg.Stream, frontTimeout: cfg.FrontTimeout,
 		redact: newRedactor(cfg.Tenant, false),
-		gates: make(map[string]*shed.Gate), upstreams: make(map[string]*upstream),
+		gates:  make(map[string]*shed.Gate), upstreams: make(map[string]*upstream),
 	}
 	c.body.Bytes = cmp.Or(c.body.Bytes, 64<<10)
 	c.body.Wait = cmp.Or(c.body.Wait, 2*time.Second)
@@ -119,6 +119,9 @@ func (c *compiled) compileRoute(cfg *RouteConfig, old *compiled, m *metrics) (*r
 	}
 	if r.cors, err = old.corsOf(r.name, cfg.CORS); err != nil {
 		return nil, err
+	}
+	if r.outage, err = ratelimit.ParseOutage(cfg.RedisDown); err != nil {
+		return nil, fmt.Errorf("redis_down: %w", err)
 	}
 	routeShadow := cfg.Enforce != nil && !*cfg.Enforce
 	for _, class := range classify.Classes() {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/geoproxy/geoproxy/classify"
@@ -77,6 +78,10 @@ type RouteConfig struct {
 	// Classes change single defaults of a class, by its name.
 	Classes map[string]ClassConfig `yaml:"classes"`
 	Rates   []ratelimit.Rate       `yaml:"rates"`
+	// RedisDown decides on the rates while Redis does not answer: local (the
+	// default: this replica's share of each limit), allow, or deny (503).
+	RedisDown string `yaml:"redis_down"`
+
 	Shed    shed.BodyConfig        `yaml:"shed"`
 	Exempt  Exempt                 `yaml:"exempt"`
 
@@ -173,6 +178,9 @@ type LimitsConfig struct {
 	// longer accepted. Defaults to 5s.
 	DrainDelay time.Duration `yaml:"drain_delay"`
 }
+
+// MaxOrDefault is Max with its default.
+func (t *TenantConfig) MaxOrDefault() int { return cmp.Or(t.Max, defaultTenants) }
 
 const (
 	defaultDrain      = 30 * time.Second

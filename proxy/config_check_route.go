@@ -76,6 +76,7 @@ func (k *checker) route(path string, r *RouteConfig) {
 	r.Check(under(k.mistake, path)) // what is inline: family, rules, costs
 	k.classes(path+".classes", r)
 	k.rates(path+".rates", r)
+	k.oneOf(path+".redis_down", r.RedisDown, "local", "allow", "deny")
 	r.Shed.Check(under(k.mistake, path+".shed"))
 	if r.Shed.Silent {
 		k.warn(path+".shed.silent", "callers cannot tell a refusal from an answer")

@@ -74,7 +74,7 @@ func (v *Verdict) draws(into []ratelimit.Draw, shadow bool) []ratelimit.Draw {
 			if shadow {
 				key.Policy = shadowGates + key.Policy
 			}
-			into = append(into, ratelimit.Draw{Key: key, Limit: limit, Cost: cost})
+			into = append(into, ratelimit.Draw{Key: key, Limit: limit, Cost: cost, Outage: v.route.outage})
 			v.drawnFrom = append(v.drawnFrom, p)
 		}
 		add(v.Tenant.ID)

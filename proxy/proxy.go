@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ func New(cfg Config, parts Parts) (*Proxy, error) {
 		return nil, errors.New("the secret must have 16 bytes or more")
 	}
 	if parts.Buckets == nil {
-		parts.Buckets = ratelimit.NewLocal(cmp.Or(cfg.Tenant.Max, defaultTenants))
+		parts.Buckets = ratelimit.NewLocal(cfg.Tenant.MaxOrDefault())
 	}
 	p := &Proxy{log: parts.Log, secret: parts.Secret}
 	p.metrics = newMetrics(parts.Registry, &p.streams)

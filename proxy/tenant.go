@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
@@ -129,7 +128,7 @@ func newTenants(cfg TenantConfig, secret []byte, log *slog.Logger) (*tenants, er
 		}
 		t.trusted = append(t.trusted, network)
 	}
-	most := cmp.Or(cfg.Max, defaultTenants)
+	most := cfg.MaxOrDefault()
 	t.addresses.init(most)
 	t.verified.init(most)
 	t.claimed.init(most)

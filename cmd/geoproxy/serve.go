@@ -19,6 +19,7 @@ import (
 
 	"github.com/geoproxy/geoproxy/config"
 	"github.com/geoproxy/geoproxy/proxy"
+	"github.com/geoproxy/geoproxy/ratelimit/redis"
 )
 
 // process is a running geoproxy: its listeners and what they serve.
@@ -29,6 +30,7 @@ type process struct {
 	reloads  *reloads
 	ready    proxy.Readiness
 	proxy    *proxy.Proxy
+	buckets  *redis.Buckets // nil where the buckets are this process's own
 
 	// What a reload may change of the listeners.
 	tls        atomic.Pointer[tls.Config]
@@ -49,11 +51,21 @@ func start(ctx context.Context, file *config.File, log *slog.Logger) (*process, 
 	if err != nil {
 		return nil, err
 	}
-	if p.proxy, err = proxy.New(file.Config, proxy.Parts{Registry: p.registry, Log: log, Secret: secret}); err != nil {
-		return nil, err
-	}
 	tlsConfig, err := p.listenerTLS(file)
 	if err != nil {
+		return nil, err
+	}
+	parts := proxy.Parts{Registry: p.registry, Log: log, Secret: secret}
+	if file.Redis != "" {
+		if p.buckets, err = redis.New(redis.Config{
+			URL: file.Redis, Secret: secret, Max: file.Tenant.MaxOrDefault(), Registry: p.registry, Log: log,
+		}); err != nil {
+			return nil, err
+		}
+		parts.Buckets = p.buckets
+	}
+	if p.proxy, err = proxy.New(file.Config, parts); err != nil {
+		p.closeBuckets()
 		return nil, err
 	}
 	p.adminToken.Store(&file.AdminToken)
@@ -123,7 +135,14 @@ func (p *process) stop(delay time.Duration) {
 		_ = s.Close() // nothing is left to save
 	}
 	p.proxy.Close()
+	p.closeBuckets()
 	p.log.Info("stopped")
+}
+
+func (p *process) closeBuckets() {
+	if p.buckets != nil {
+		_ = p.buckets.Close() // nothing is left to save
+	}
 }
 
 // reload puts the config that was read into the place of the running one.
