@@ -107,9 +107,11 @@ func (a *Admission) assess(c *compiled, v *Verdict, ask *Ask) {
 	}
 	v.Exempt = isPreflight(ask.Method, ask.Header) || r.exempts(ask.Path)
 
-	// Estimate.
+	// Estimate. Nothing before it takes time but reading the body.
+	passed := time.Duration(0)
 	if ask.ReadBody != nil && !v.Exempt && r.classifier.NeedsBody(&ask.Request) {
 		ask.Body = ask.ReadBody(c.body.Bytes, c.body.Wait)
+		passed = time.Since(ask.Arrived)
 	}
 	v.Estimate = r.classifier.Estimate(&ask.Request)
 
@@ -127,7 +129,7 @@ func (a *Admission) assess(c *compiled, v *Verdict, ask *Ask) {
 	// Mode. No job is possible: what would be queued runs inline or is
 	// refused, by its class.
 	v.modeIn = modeInput{
-		seconds: v.Estimate.Seconds, low: v.Estimate.Low, remaining: within - time.Since(ask.Arrived),
+		seconds: v.Estimate.Seconds, low: v.Estimate.Low, remaining: within - passed,
 		class: v.class, interactive: r.interactive && !v.steer.batch, asked: v.steer.async && v.steer.wait == 0,
 	}
 	v.mode = chooseMode(v.modeIn)

@@ -41,8 +41,8 @@ type Verdict struct {
 	// What was drawn and from whose buckets. The arrays hold what nearly every
 	// request needs, so that drawing allocates nothing.
 	drawnFrom      []*ratelimit.Policy
-	drawnArray     [4]ratelimit.Draw
-	drawnFromArray [4]*ratelimit.Policy
+	drawnArray     [2]ratelimit.Draw
+	drawnFromArray [2]*ratelimit.Policy
 }
 
 // Admitted reports whether the request goes on to the upstream.
