@@ -105,13 +105,15 @@ func (p *Proxy) Stop(t *testing.T) {
 	if p.err != nil {
 		t.Errorf("ended with %v", p.err)
 	}
+	const most = 8 << 10
 	log := p.log.String()
-	if strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic: ") {
-		t.Errorf("the process reported a race or a panic")
+	for _, trouble := range []string{"WARNING: DATA RACE", "panic: "} {
+		if _, from, found := strings.Cut(log, trouble); found {
+			t.Errorf("the process reported trouble: %s%s", trouble, from[:min(len(from), most)])
+		}
 	}
 	if t.Failed() {
-		const last = 8 << 10
-		t.Logf("what the process printed last:\n%s", log[max(0, len(log)-last):])
+		t.Logf("what the process printed last:\n%s", log[max(0, len(log)-most):])
 	}
 }
 

@@ -27,7 +27,6 @@ func TestScriptsOfOtherOriginsReadRefusals(t *testing.T) {
 		}
 	}))
 	t.Cleanup(up.Close)
-	t.Cleanup(func() { close(hold) })
 	proxy := binary.Start(t, binary.Path(t), fmt.Sprintf(`
 gates:
   one: { seats: 1 }
@@ -60,6 +59,7 @@ routes:
   rules: [{ op: dump, class: read, when: 'request.path.endsWith("/dump")', features: "1000" }]
   rates: [{ name: rows, per: route, tokens: 100, every: 1s, unit: feature }]
 `, up.URL))
+	t.Cleanup(func() { close(hold) }) // before the proxy stops, which waits for it
 
 	ctx := chromium(t)
 	if err := chromedp.Do(ctx, chromedp.Navigate(pageOrigin(t)+"/blank.html")); err != nil {
