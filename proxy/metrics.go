@@ -20,7 +20,7 @@ const (
 	outcomeAnswered outcome = "answered" // the upstream's answer was passed on, whatever its status
 	outcomeShed     outcome = "shed"     // refused without touching the upstream
 	outcomeOverran  outcome = "overran"  // no header by the deadline
-	outcomeFailed   outcome = "failed"   // the upstream could not be reached or broke off
+	outcomeFailed   outcome = "failed"   // the upstream could not be reached or broke off, or told of an error under a status of success
 	outcomeGone     outcome = "gone"     // the caller left
 )
 
@@ -50,12 +50,12 @@ func newMetrics(reg prometheus.Registerer, s *streams) *metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "geoproxy_requests_total",
 			Help: "Requests by what they asked for and what became of them. outcome: answered, shed, overran, failed, gone; " +
-				"reason: that of Geoproxy-Reason, empty where answered; mode: inline, queued, refuse.",
+				"reason: that of Geoproxy-Reason, empty where answered, error-inside where an answer of success tells of an error; mode: inline, queued, refuse.",
 		}, []string{"route", "family", "op", "class", "mode", "outcome", "reason"}),
 		admission: histogram("geoproxy_admission_seconds", "Time from a request's header to the decision.", secondsBuckets, "route", "class"),
 		upstream:  histogram("geoproxy_upstream_seconds", "Time spent waiting for upstream bytes, of answered requests.", secondsBuckets, "route", "class"),
 		total:     histogram("geoproxy_request_seconds", "Time from a request's header to the end of its answer.", secondsBuckets, "route", "class"),
-		estimate: histogram("geoproxy_estimate_ratio", "Estimated over observed upstream seconds, of answers below 400.",
+		estimate: histogram("geoproxy_estimate_ratio", "Estimated over observed upstream seconds, of answers below 400 that tell of no error.",
 			[]float64{.05, .1, .25, .5, .67, .8, 1, 1.25, 1.5, 2, 4, 10, 20}, "route", "op"),
 		shadow: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "geoproxy_shadow_refusals_total",

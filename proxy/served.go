@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/geoproxy/geoproxy/classify"
 	"github.com/geoproxy/geoproxy/shed"
 )
 
@@ -16,6 +17,7 @@ type served struct {
 	ask      Ask
 	verdict  *Verdict
 	exchange exchange // of its zero value where nothing was forwarded
+	telling  telling
 }
 
 // release gives back what the upstream's work holds.
@@ -25,6 +27,7 @@ func (s *served) release() { s.verdict.Release() }
 // which origins may read answers.
 func (s *served) answered(res *http.Response) {
 	v := s.verdict
+	s.telling.watch(&v.Estimate.Call, res)
 	if origin := first(s.request.Header["Origin"]); origin != "" {
 		v.route.cors.learn(origin, res.Header)
 		v.route.cors.expose(origin, res.Header)
@@ -42,6 +45,7 @@ func (s *served) answered(res *http.Response) {
 func (s *served) finish() {
 	p, v := s.proxy, s.verdict
 	total := time.Since(s.ask.Arrived)
+	s.telling.close(&v.Estimate.Call)
 	out, reason := s.became()
 	series := p.admission.unrouted
 	if v.route != nil {
@@ -54,7 +58,7 @@ func (s *served) finish() {
 		t.total.Observe(total.Seconds())
 		if out == outcomeAnswered {
 			t.upstream.Observe(s.exchange.waited.Seconds())
-			if s.exchange.status < http.StatusBadRequest {
+			if s.exchange.status < http.StatusBadRequest && s.telling.answer == classify.AnswerGood {
 				series.compare(v.Estimate.Op, v.Estimate.Seconds, s.exchange.waited)
 			}
 		}
@@ -68,6 +72,9 @@ func (s *served) finish() {
 func (s *served) became() (outcome, shed.Reason) {
 	switch ref := s.verdict.Refusal; {
 	case ref == nil:
+		if s.exchange.fault == faultNone && s.telling.answer == classify.AnswerFault {
+			return outcomeFailed, errorInside
+		}
 		return s.exchange.fault.outcome(), s.exchange.fault.reason()
 	case ref.Reason == callerGone:
 		return outcomeGone, ref.Reason
