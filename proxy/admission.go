@@ -204,10 +204,7 @@ func (v *Verdict) refusal(status int, reason shed.Reason, wait int, detail strin
 }
 
 // with adds the limit that was passed.
-func (v *Verdict) with(limit shed.Limit) *Verdict {
-	v.Refusal.Limit = limit
-	return v
-}
+func (v *Verdict) with(limit shed.Limit) { v.Refusal.Limit = limit }
 
 // ceiling is the limit that was passed by a request too big to wait for. It is
 // the whole of the time that the request had, not what was left of it: the

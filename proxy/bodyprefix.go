@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,7 +50,7 @@ func readPrefix(src io.ReadCloser, length, limit int64, within time.Duration) (*
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	whole := p.err == io.EOF || (length >= 0 && int64(len(p.buf)) >= length) //nolint:errorlint // io.Reader returns EOF itself
-	return p, classify.Body{Prefix: p.buf[:len(p.buf):len(p.buf)], Length: length, Whole: whole}
+	return p, classify.Body{Prefix: slices.Clip(p.buf), Length: length, Whole: whole}
 }
 
 // fill reads up to size bytes, publishing them as they come.

@@ -173,7 +173,7 @@ func (c *compiled) upstream(name string, cfg UpstreamConfig, old *compiled) (*up
 // attachGate gives a route its gate: its own, its upstream's, or the one that
 // stands in for all where the config has none.
 func (c *compiled) attachGate(r *route, upstreamName string, up UpstreamConfig, old *compiled) {
-	name := ""
+	var name string
 	switch {
 	case r.config.Gate.Name != "":
 		name = r.config.Gate.Name

@@ -82,8 +82,8 @@ type RouteConfig struct {
 	// default: this replica's share of each limit), allow, or deny (503).
 	RedisDown string `yaml:"redis_down"`
 
-	Shed    shed.BodyConfig        `yaml:"shed"`
-	Exempt  Exempt                 `yaml:"exempt"`
+	Shed   shed.BodyConfig `yaml:"shed"`
+	Exempt Exempt          `yaml:"exempt"`
 
 	// Interactive says that somebody waits for the answers. Defaults to true.
 	Interactive *bool `yaml:"interactive"`

@@ -250,5 +250,5 @@ func appendMillis(b []byte, d time.Duration) []byte {
 	us := max(0, d.Microseconds())
 	b = strconv.AppendInt(b, us/1000, 10)
 	part := us % 1000
-	return append(b, '.', byte('0'+part/100), byte('0'+part/10%10), byte('0'+part%10)) //nolint:gosec // digits
+	return append(b, '.', byte('0'+part/100), byte('0'+part/10%10), byte('0'+part%10))
 }

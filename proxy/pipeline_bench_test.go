@@ -190,6 +190,7 @@ func dialRaw(b *testing.B, base string) *rawClient {
 }
 
 func (c *rawClient) get(b *testing.B) {
+	b.Helper()
 	if _, err := c.conn.Write(c.request); err != nil {
 		b.Error(err)
 		return

@@ -23,7 +23,7 @@ type Proxy struct {
 	accessLog atomic.Bool
 
 	reloading sync.Mutex // one reload at a time
-	stopping  context.Context
+	stopping  context.Context //nolint:containedctx // it is the process's own: the base of every request's
 	stop      context.CancelCauseFunc
 	requests  sync.WaitGroup // upgraded ones included, which no server waits for
 	streams   streams        // what all exchanges share

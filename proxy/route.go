@@ -20,7 +20,7 @@ type route struct {
 	classifier *classify.Classifier
 	classes    map[classify.Class]*classPolicy
 	policies   []*ratelimit.Policy
-	outage     ratelimit.Outage            // what decides on them while their store does not
+	outage     ratelimit.Outage             // what decides on them while their store does not
 	policyText map[*ratelimit.Policy]string // each one's RateLimit-Policy item
 	upstream   *upstream
 	gate       *shed.Gate // nil where nothing bounds the upstream

@@ -103,7 +103,7 @@ const longest = 24 * time.Hour
 
 // saturate multiplies without overflow.
 func saturate(n uint64, unit time.Duration) time.Duration {
-	if n > uint64(longest/unit) {
+	if n > uint64(longest/unit) { //nolint:gosec // both are positive
 		return longest
 	}
 	return time.Duration(n) * unit //nolint:gosec // bounded by longest on the line above

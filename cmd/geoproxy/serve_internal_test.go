@@ -69,7 +69,7 @@ func TestReloadOfListeners(t *testing.T) {
 
 	name := func() string {
 		t.Helper()
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true} //nolint:gosec // the name is what is tested
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 		defer transport.CloseIdleConnections()
 		res := fetch(t.Context(), t, transport, "https://"+p.listen.String(), "")
 		if res.ProtoMajor != 2 {
