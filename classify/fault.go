@@ -10,9 +10,13 @@ import (
 // do so too. Such an answer must not count as one, nor be learned from. What it
 // is shows from its content type and the head of its body.
 
-// FaultHead is how many bytes of an answer's body, as they are sent, show
-// whether it tells of an error.
-const FaultHead = 2 << 10
+// How many bytes of an answer's body, as they are sent, show whether it tells of
+// an error: at its beginning, and at its end, where servers that stream write
+// what went wrong after they had begun.
+const (
+	FaultHead = 2 << 10
+	FaultTail = 64
+)
 
 // Answer says what an answer with a status below 400 is.
 type Answer uint8
@@ -51,22 +55,20 @@ func (c *Call) AnswerOf(contentType string) Answer {
 }
 
 // AnswerWith says what an answer is that [Call.AnswerOf] could not tell, by the
-// first [FaultHead] bytes of its body (fewer where it has fewer) and its
-// Content-Encoding. It is good unless they say otherwise.
-func (c *Call) AnswerWith(head []byte, contentEncoding string) Answer {
-	if contentEncoding != "" {
+// first [FaultHead] and the last [FaultTail] bytes of its body (fewer where it
+// has fewer) and its Content-Encoding. It is good unless they say otherwise. The
+// end of a coded body is not read.
+func (c *Call) AnswerWith(head, tail []byte, contentEncoding string) Answer {
+	if contentEncoding != "" && !strings.EqualFold(contentEncoding, "identity") {
 		r := borrow()
 		defer giveBack(r)
-		head = r.decodeHead(head, contentEncoding)
+		head, tail = r.decodeHead(head, contentEncoding), nil
 	}
 	head = bytes.TrimLeft(trimBOM(head), " \t\r\n")
-	if len(head) == 0 {
-		return AnswerGood
-	}
 	switch {
-	case head[0] == '<' && isFaultReport(head):
-		return AnswerFault
-	case head[0] == '{' && c.Dialect.Exceptions == ExceptionsJSON && isFaultJSON(head):
+	case len(head) == 0:
+	case head[0] == '<' && (isFaultReport(head) || endsInReport(tail)),
+		head[0] == '{' && c.Dialect.Exceptions == ExceptionsJSON && isFaultJSON(head):
 		return AnswerFault
 	}
 	return AnswerGood
@@ -77,16 +79,25 @@ func (c *Call) AnswerWith(head []byte, contentEncoding string) Answer {
 // wrong with a request of which it cannot tell the service.
 func isFaultReport(b []byte) bool {
 	root := rootName(b)
-	if i := bytes.LastIndexByte(root, ':'); i >= 0 {
-		root = root[i+1:]
-	}
-	switch string(root) {
-	case "ServiceExceptionReport", "ExceptionReport", // OWS Common, and what came before it
-		"ServiceException", "WMTException": // WMS 1.0
+	return isReport(root) || len(root) == 4 && strings.EqualFold(string(root), "html") &&
+		bytes.Contains(b, []byte("<TITLE>MapServer Message</TITLE>"))
+}
+
+// isReport reports whether an element of a name, with or without a prefix, is a
+// report of exceptions: of OWS Common, of what came before it, or of WMS 1.0.
+func isReport(name []byte) bool {
+	switch string(name[bytes.LastIndexByte(name, ':')+1:]) {
+	case "ExceptionReport", "ServiceExceptionReport", "WMTException":
 		return true
 	}
-	return len(root) == 4 && strings.EqualFold(string(root), "html") &&
-		bytes.Contains(b, []byte("<TITLE>MapServer Message</TITLE>"))
+	return false
+}
+
+// endsInReport reports whether the last tag of a document closes a report.
+func endsInReport(tail []byte) bool {
+	tail = bytes.TrimRight(tail, " \t\r\n")
+	i := bytes.LastIndex(tail, []byte("</"))
+	return i >= 0 && tail[len(tail)-1] == '>' && isReport(tail[i+2:len(tail)-1])
 }
 
 // rootName gives the name of a document's root, with its prefix: what the first
@@ -170,9 +181,6 @@ func firstKey(b []byte) (key, rest []byte) {
 // bytes. What cannot be undone, or has several, is given as nothing.
 func (r *room) decodeHead(head []byte, contentEncoding string) []byte {
 	coding := strings.ToLower(strings.TrimSpace(contentEncoding))
-	if coding == "identity" {
-		return head
-	}
 	r.out, _, _ = appendDecoded(r.out[:0], head, coding, FaultHead)
 	return r.out[:min(len(r.out), FaultHead)]
 }

@@ -47,12 +47,16 @@ var answers = map[string]struct {
 	"WFS 1.1, with a prefix": {
 		"application/xml", "", `<ows:ExceptionReport xmlns:ows="http://www.opengis.net/ows" version="1.0.0"><ows:Exception/></ows:ExceptionReport>`, 0, classify.AnswerFault,
 	},
-	"another prefix":         {"text/xml", "", `<a:ExceptionReport xmlns:a="http://www.opengis.net/ows/2.0"/>`, 0, classify.AnswerFault},
-	"no content type":        {"", "", report130, 0, classify.AnswerFault},
-	"XML as plain text":      {"text/plain", "", report130, 0, classify.AnswerFault},
-	"a byte order mark":      {"text/xml", "", "\xef\xbb\xbf\r\n" + report130, 0, classify.AnswerFault},
-	"comments":               {"text/xml", "", "<!-- <WFS_Capabilities> --><?x ?>\n<ExceptionReport>", 0, classify.AnswerFault},
-	"an internal subset":     {"text/xml", "", "<!DOCTYPE a [ <!ENTITY b \"<c>\"> ]><ExceptionReport>", 0, classify.AnswerFault},
+	"another prefix":     {"text/xml", "", `<a:ExceptionReport xmlns:a="http://www.opengis.net/ows/2.0"/>`, 0, classify.AnswerFault},
+	"no content type":    {"", "", report130, 0, classify.AnswerFault},
+	"XML as plain text":  {"text/plain", "", report130, 0, classify.AnswerFault},
+	"a byte order mark":  {"text/xml", "", "\xef\xbb\xbf\r\n" + report130, 0, classify.AnswerFault},
+	"comments":           {"text/xml", "", "<!-- <WFS_Capabilities> --><?x ?>\n<ExceptionReport>", 0, classify.AnswerFault},
+	"an internal subset": {"text/xml", "", "<!DOCTYPE a [ <!ENTITY b \"<c>\"> ]><ExceptionReport>", 0, classify.AnswerFault},
+	"an error after the first features": {
+		"application/gml+xml", "", "<wfs:FeatureCollection><wfs:member/>" + strings.Repeat(" ", 4000) +
+			"<ows:ExceptionReport><ows:Exception/></ows:ExceptionReport>\n", 0, classify.AnswerFault,
+	},
 	"gzip":                   {"text/xml", "gzip", gzipped(report130), 0, classify.AnswerFault},
 	"gzip, cut":              {"text/xml", "GZIP", gzipped(report130)[:120], 0, classify.AnswerFault},
 	"identity":               {"text/xml", "identity", report130, 0, classify.AnswerFault},
@@ -74,6 +78,8 @@ var answers = map[string]struct {
 		`text/xml; subtype="gml/3.2.1"; charset=UTF-8`, "", declared + "<wfs:FeatureCollection numberMatched=\"1\"><wfs:member><ms:note>ServiceExceptionReport</ms:note>", 0, classify.AnswerGood,
 	},
 	"GML with a feature of that name": {"application/gml+xml; version=3.2", "", "<wfs:FeatureCollection><wfs:member><ms:ExceptionReport>", 0, classify.AnswerGood},
+	"GML to its end":                  {"application/gml+xml", "", "<wfs:FeatureCollection><ms:ExceptionReport/></wfs:FeatureCollection>\n", 0, classify.AnswerGood},
+	"text that ends so":               {"text/plain", "", "about </ows:ExceptionReport>", 0, classify.AnswerGood},
 	"GeoJSON":                         {"application/json; subtype=geojson; charset=utf-8", "", `{"type": "FeatureCollection",`, 0, classify.AnswerGood},
 	"GeoJSON, exceptions as JSON":     {"application/geo+json", "", `{"type":"FeatureCollection","exceptions":[],`, classify.ExceptionsJSON, classify.AnswerGood},
 	"JSON with a version":             {"application/json", "", `{"version":"1","features":[]}`, classify.ExceptionsJSON, classify.AnswerGood},
@@ -91,12 +97,17 @@ var answers = map[string]struct {
 	"INIMAGE, yet a report": {"text/xml", "", report130, classify.ExceptionsInImage, classify.AnswerFault},
 }
 
+// answerWith asks with the beginning and the end of a body.
+func answerWith(call *classify.Call, body, coding string) classify.Answer {
+	return call.AnswerWith([]byte(body[:min(len(body), classify.FaultHead)]), []byte(body[max(0, len(body)-classify.FaultTail):]), coding)
+}
+
 func TestErrorsInsideAnswersAreFound(t *testing.T) {
 	for name, c := range answers {
 		call := classify.Call{Dialect: classify.Dialect{Exceptions: c.exceptions}}
 		got := call.AnswerOf(c.contentType)
 		if got == classify.AnswerUnread {
-			got = call.AnswerWith([]byte(c.head), c.coding)
+			got = answerWith(&call, c.head, c.coding)
 		}
 		if got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
@@ -124,16 +135,15 @@ func FuzzAnswerWith(f *testing.F) {
 	for _, c := range answers {
 		f.Add([]byte(c.head), c.coding)
 	}
-	f.Fuzz(func(t *testing.T, head []byte, coding string) {
-		head = head[:min(len(head), classify.FaultHead)]
+	f.Fuzz(func(t *testing.T, body []byte, coding string) {
 		for _, exceptions := range []classify.Exceptions{classify.ExceptionsXML, classify.ExceptionsJSON} {
 			call := classify.Call{Dialect: classify.Dialect{Exceptions: exceptions}}
-			got := call.AnswerWith(head, coding)
-			if again := call.AnswerWith(bytes.Clone(head), coding); got != again {
+			got := answerWith(&call, string(body), coding)
+			if again := answerWith(&call, string(body), coding); got != again {
 				t.Fatalf("%d and %d", got, again)
 			}
-			if got == classify.AnswerFault && coding == "" && !bytes.Contains(head, []byte("xception")) && !bytes.Contains(head, []byte("MapServer")) {
-				t.Fatalf("%q", head)
+			if got == classify.AnswerFault && coding == "" && !bytes.Contains(body, []byte("xception")) && !bytes.Contains(body, []byte("MapServer")) {
+				t.Fatalf("%q", body)
 			}
 		}
 	})
@@ -147,7 +157,7 @@ func BenchmarkAnswerWith(b *testing.B) {
 			var call classify.Call
 			head := []byte(c.head)
 			for b.Loop() {
-				_ = call.AnswerWith(head, c.coding)
+				_ = call.AnswerWith(head, nil, c.coding)
 			}
 		})
 	}

@@ -16,31 +16,37 @@ const errorInside = shed.Reason("error-inside")
 // telling is what an answer with a status of success tells of the request.
 type telling struct {
 	answer classify.Answer
-	head   *head // what is kept of it; nil where its type says all
+	body   *watched // nil where its type says all
 }
 
-// head is an answer's body that passes as it comes, of which the first bytes
-// are kept.
-type head struct {
+// watched is an answer's body that passes as it comes, of which the first and
+// the last bytes are kept.
+type watched struct {
 	io.ReadCloser
-	coding string
-	n      int
-	kept   [classify.FaultHead]byte
+	coding       string
+	head         [classify.FaultHead]byte
+	tail         [classify.FaultTail]byte
+	nHead, nTail int // bytes kept
 }
 
-var heads = sync.Pool{New: func() any { return new(head) }}
+var watchers = sync.Pool{New: func() any { return new(watched) }}
 
-// Read keeps what is read, until there is enough of it.
-func (b *head) Read(p []byte) (int, error) {
+// Read keeps of what is read what belongs to the head and the tail.
+func (b *watched) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.n < len(b.kept) {
-		b.n += copy(b.kept[b.n:], p[:n])
+	if b.nHead < len(b.head) {
+		b.nHead += copy(b.head[b.nHead:], p[:n])
 	}
+	read := p[max(0, n-len(b.tail)):n]
+	if over := b.nTail + len(read) - len(b.tail); over > 0 { // what is oldest makes room
+		b.nTail = copy(b.tail[:], b.tail[over:b.nTail])
+	}
+	b.nTail += copy(b.tail[b.nTail:], read)
 	return n, err
 }
 
 // watch looks at an answer's header and, where that does not say whether it
-// tells of an error, keeps the head of its body.
+// tells of an error, keeps an eye on its body.
 func (t *telling) watch(call *classify.Call, res *http.Response) {
 	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest {
 		return
@@ -53,18 +59,19 @@ func (t *telling) watch(call *classify.Call, res *http.Response) {
 		t.answer = classify.AnswerGood
 		return
 	}
-	t.head, _ = heads.Get().(*head)
-	t.head.ReadCloser, t.head.coding = res.Body, first(res.Header["Content-Encoding"])
-	res.Body = t.head
+	t.body, _ = watchers.Get().(*watched)
+	t.body.ReadCloser, t.body.coding = res.Body, first(res.Header["Content-Encoding"])
+	res.Body = t.body
 }
 
 // close settles what the answer tells. Nobody reads the body any more.
 func (t *telling) close(call *classify.Call) {
-	if t.head == nil {
+	b := t.body
+	if b == nil {
 		return
 	}
-	t.answer = call.AnswerWith(t.head.kept[:t.head.n], t.head.coding)
-	t.head.ReadCloser, t.head.coding, t.head.n = nil, "", 0
-	heads.Put(t.head)
-	t.head = nil
+	t.body = nil
+	t.answer = call.AnswerWith(b.head[:b.nHead], b.tail[:b.nTail], b.coding)
+	b.ReadCloser, b.coding, b.nHead, b.nTail = nil, "", 0, 0
+	watchers.Put(b)
 }
