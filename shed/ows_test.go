@@ -259,7 +259,9 @@ func TestEmptyAnswersOfOGCServices(t *testing.T) {
 	}
 	// What has no empty answer is refused as ever.
 	for _, c := range []struct{ dialect, op, format string }{
-		{"wfs-2.0.0", "count", ""}, {"wfs-2.0.0", "getfeature", "shape-zip"}, {"wfs-2.0.0", "capabilities", ""},
+		{"wfs-2.0.0", "count", ""},
+		{"wfs-2.0.0", "getfeature", "shape-zip"},
+		{"wfs-2.0.0", "capabilities", ""},
 		{"wcs-2.0.1", "getcoverage", "image/tiff"},
 	} {
 		if body := of(dialects[c.dialect], c.op, c.format, classify.Read); !bytes.Contains(body.Bytes, []byte("<ows:ExceptionReport")) {
