@@ -67,17 +67,23 @@ func TestSoakSlowReadersOfLargeAnswersLoseTheirSeats(t *testing.T) {
 		if _, err := io.WriteString(connection, "GET /large HTTP/1.1\r\nHost: slow\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := io.ReadFull(connection, make([]byte, 2<<10)); err != nil {
+			t.Fatal(err)
+		}
 		go func() {
 			for {
+				time.Sleep(time.Second)
 				if _, err := io.ReadFull(connection, make([]byte, 2<<10)); err != nil {
 					return
 				}
-				time.Sleep(time.Second)
 			}
 		}()
 	}
 	c := client(t)
 	began := time.Now()
+	if got := call(c, proxy.URL+"/"); got.status != http.StatusServiceUnavailable {
+		t.Fatalf("status %d beside eight answers that fit no buffer, want 503", got.status)
+	}
 	for call(c, proxy.URL+"/").status != http.StatusOK {
 		if time.Since(began) > 2*time.Minute {
 			t.Fatal("eight slow readers still hold the gate after two minutes")
