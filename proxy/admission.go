@@ -114,6 +114,10 @@ func (a *Admission) assess(c *compiled, v *Verdict, ask *Ask) {
 		passed = time.Since(ask.Arrived)
 	}
 	v.Estimate = r.classifier.Estimate(&ask.Request)
+	if v.Estimate.Forbidden != "" {
+		v.refuse(shed.BadRequest, 0, v.Estimate.Forbidden)
+		return
+	}
 
 	// Class, and the time it leaves.
 	v.class = r.classes[v.Estimate.Class]
