@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -56,7 +57,8 @@ func New(cfg Config) (*Classifier, error) {
 
 // NeedsBody reports whether the body of r changes its price, so that the front
 // end has to read the beginning of it before it asks for the estimate: creates
-// and queries of OGC API collections, GeoJSON to upstreams of any kind, and
+// and queries of OGC API collections, GeoJSON, XML and forms to upstreams of any
+// kind, and
 // whatever a rule that mentions the body may match. It looks at r without its
 // body, and is false for streams whose caller waits for an answer before it
 // sends more.
@@ -73,8 +75,11 @@ func (c *Classifier) NeedsBody(r *Request) bool {
 	v := c.view(r)
 	defer done(v)
 	v.split(r.Path)
-	a, recognised := c.recognise(v)
-	return a.body || !recognised && r.mayCarryGeometry()
+	body, recognised := false, false
+	c.recognise(v, func(a answer) {
+		body, recognised = body || a.body, true
+	})
+	return body || !recognised && r.mayCarryGeometry()
 }
 
 // Estimate prices r. It never fails: what it cannot read is priced as the
@@ -97,7 +102,7 @@ func (c *Classifier) Estimate(r *Request) Estimate {
 }
 
 // price prices one reading of the path: by the first rule that matches, else by
-// the first family that recognises it.
+// the dearest of what the families recognise in it.
 func (c *Classifier) price(v *view, in *ruleInput, reading string) Estimate {
 	for i := range c.rules {
 		in.path = reading
@@ -106,11 +111,18 @@ func (c *Classifier) price(v *view, in *ruleInput, reading string) Estimate {
 		}
 	}
 	v.split(reading)
-	a, ok := c.recognise(v)
-	if !ok {
-		a = unknown(v.Request)
+	var best Estimate
+	c.recognise(v, func(a answer) {
+		if e := c.model.price(a); best.Family == "" {
+			best = e
+		} else {
+			best = dearer(best, e)
+		}
+	})
+	if best.Family == "" {
+		return c.model.price(unknown(v.Request))
 	}
-	return c.model.price(a)
+	return best
 }
 
 // views are kept, for the families are called through a table and so have the
@@ -129,16 +141,26 @@ func done(v *view) {
 	views.Put(v)
 }
 
-func (c *Classifier) recognise(v *view) (answer, bool) {
-	if v.n >= 0 {
-		for i := range c.families {
-			if a, ok := c.families[i].recognise(v); ok {
-				a.Family = c.families[i].name
-				return a, true
-			}
+// recognise gives what the families read. Several may: what a query or an XML
+// body asks of one service is nothing to an upstream that goes by the path, or
+// that takes another of two values of SERVICE=. So each of the families that go
+// by the query is heard, and one of those that go by the path, the first.
+func (c *Classifier) recognise(v *view, heard func(answer)) {
+	if v.n < 0 {
+		return
+	}
+	for i := range c.families {
+		f := &c.families[i]
+		a, ok := f.recognise(v)
+		if !ok {
+			continue
+		}
+		a.Family = f.name
+		heard(a)
+		if f.rank >= rankPath {
+			return
 		}
 	}
-	return answer{}, false
 }
 
 // dearer is what two readings of one request come to: the dearer price, under
@@ -159,5 +181,6 @@ func dearer(a, b Estimate) Estimate {
 	}
 	keep.Seconds, keep.Low, keep.Basis = price.Seconds, price.Low, price.Basis
 	keep.Replayable = a.Replayable && b.Replayable
+	keep.Forbidden = cmp.Or(a.Forbidden, b.Forbidden)
 	return keep
 }

@@ -43,7 +43,7 @@ func TestTooLong(t *testing.T) {
 }
 
 func TestFamilies(t *testing.T) {
-	if got, want := classify.Families(), []string{"ogcapi", "xyz"}; !slices.Equal(got, want) {
+	if got, want := classify.Families(), []string{"wms", "wmts", "wfs", "wcs", "ogcapi", "xyz"}; !slices.Equal(got, want) {
 		t.Errorf("Families = %v, want %v: the more specific before the less", got, want)
 	}
 }

@@ -62,7 +62,7 @@ const (
 // CountBody counts the geometry of a body from what was read of it.
 //
 // The first byte says what it is: JSON is counted as by [CountGeoJSON], letters
-// as by [CountWKT]; of a form (application/x-www-form-urlencoded) each value is
+// as by [CountWKT], XML as by [CountGML]; of a form (application/x-www-form-urlencoded) each value is
 // counted. Content codings (contentEncoding is the header's value, with commas)
 // are undone first, up to [maxDecoded] bytes and [maxRatio] times the coded
 // length.
@@ -136,7 +136,9 @@ func countText(b []byte, contentType string, box *Bounds) (Geometry, reading) {
 		return scanGeoJSON(b, box)
 	case isLetter(c) || c == '(' || c == '\'':
 		return scanWKT(b, box)
-	default: // XML, WKB, pictures: counted by no reader of this package
+	case c == '<':
+		return scanGML(b, box)
+	default: // WKB, pictures: counted by no reader of this package
 		return Geometry{}, malformed
 	}
 }

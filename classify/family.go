@@ -52,6 +52,7 @@ type view struct {
 	*Request
 	segments
 	settings
+	ows ows // what the families of OGC web services share
 }
 
 // settings are what a config says to the families.

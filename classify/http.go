@@ -13,7 +13,7 @@ const (
 )
 
 // unknown is the answer for what nothing recognises: a read if its method only
-// reads, a write otherwise, at the default cost and what the geometry in its
+// reads and it asks nothing of an OGC web service, a write otherwise, at the default cost and what the geometry in its
 // body adds. It is never sure.
 func unknown(r *Request) answer {
 	a := answer{
@@ -21,6 +21,9 @@ func unknown(r *Request) answer {
 		unsure: true,
 	}
 	if r.read() {
+		if namesService(r.Query) {
+			a.Class, a.Replayable = Compute, false
+		}
 		return a
 	}
 	a.Class, a.Replayable = Write, false
@@ -28,7 +31,7 @@ func unknown(r *Request) answer {
 		return a
 	}
 	g := r.count()
-	if g.Malformed && !r.looksJSON() { // some other text
+	if g.Malformed && !r.looksJSON() && !r.looksXML() { // some other text
 		return a
 	}
 	a.Features, a.Vertices = g.Features, g.Vertices
@@ -39,19 +42,38 @@ func unknown(r *Request) answer {
 	return a
 }
 
-// mayCarryGeometry reports whether the body may be GeoJSON, going by its media
-// type: clients send JSON as text or without a type as well. A picture, an
-// archive or a form with files is not read before the decision.
+// mayCarryGeometry reports whether the body may be GeoJSON, or a request in XML
+// or KVP, going by its media type: clients send these as text or without a type
+// as well. A picture, an archive or a form with files is not read before the
+// decision.
 func (r *Request) mayCarryGeometry() bool {
 	media, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	media = strings.TrimSpace(media)
-	return media == "" || strings.EqualFold(media, "text/plain") || containsFold(media, "json")
+	return media == "" || strings.EqualFold(media, "text/plain") || isForm(media) || containsFold(media, "json") ||
+		containsFold(media, "xml") || containsFold(media, "gml")
 }
 
 // looksJSON reports whether the body is JSON, by its type or its first character.
 func (r *Request) looksJSON() bool {
 	b := bytes.TrimLeft(r.Body.Prefix, " \t\r\n")
 	return len(b) > 0 && (b[0] == '{' || b[0] == '[') || containsFold(r.Header.Get("Content-Type"), "json")
+}
+
+// looksXML reports whether the body is XML, by its first character.
+func (r *Request) looksXML() bool {
+	b := bytes.TrimLeft(trimBOM(r.Body.Prefix), " \t\r\n")
+	return len(b) > 0 && b[0] == '<'
+}
+
+// namesService reports whether a query asks something of an OGC web service that
+// no family reads. Some of these run processes and change catalogues by GET.
+func namesService(query string) bool {
+	service, request := false, false
+	for p := readQuery(query); p.next(); {
+		service = service || p.key.isFold("service") && p.value != ""
+		request = request || p.key.isFold("request") && p.value != ""
+	}
+	return service && request
 }
 
 // streams reports whether the caller may wait for an answer before it has sent

@@ -46,6 +46,38 @@ var fitted = map[string]rates{
 	"static": {1.0e-2, 2.0e-6, 2.2e-7, 6.1e-8, perByte},
 	"range":  {1.0e-3, 0, 0, 0, perByte},
 
+	// A map reads rows as a tile does (its rates of rows and vertices) and draws
+	// and encodes pixels as zonal reads cells. A map server's answer takes a few
+	// milliseconds whatever is in it: it opens its configuration and a connection.
+	"getmap":           {3.0e-3, 2.0e-6, 2.2e-7, 6.1e-8, perByte},
+	"getlegendgraphic": {2.0e-3, 2.0e-6, 2.2e-7, 6.1e-8, perByte},
+	// A few features at a point: nearest.
+	"getfeatureinfo": {3.0e-3, 3.1e-6, 2.9e-7, 0, perByte},
+	// Features as OGC API has them (items); GML takes no longer than GeoJSON.
+	"getfeature":       {2.0e-3, 1.9e-6, 2.2e-7, 0, perByte},
+	"getpropertyvalue": {2.0e-3, 1.9e-6, 2.2e-7, 0, perByte},
+	"getgmlobject":     {2.0e-3, 1.9e-6, 2.2e-7, 0, perByte},
+	// Cells that are read, and encoded: zonal.
+	"getcoverage": {2.0e-3, 0, 0, 6.1e-8, perByte},
+	// Writes, and locks, which are rows that are written.
+	"transaction":        {5.0e-3, 2.0e-4, 1.2e-6, 0, perByte},
+	"lockfeature":        {5.0e-3, 2.0e-4, 1.2e-6, 0, perByte},
+	"getfeaturewithlock": {5.0e-3, 2.0e-4, 1.2e-6, 0, perByte},
+	"createstoredquery":  {5.0e-3, 2.0e-4, 1.2e-6, 0, perByte},
+	"dropstoredquery":    {5.0e-3, 2.0e-4, 1.2e-6, 0, perByte},
+	"wcs-transaction":    {5.0e-3, 2.0e-4, 1.2e-6, 6.1e-8, perByte},
+	"putstyles":          {5.0e-3, 2.0e-4, 1.2e-6, 0, perByte},
+
+	"getcapabilities":       {base: 5e-3}, // as collections
+	"describelayer":         {base: 2e-3},
+	"getstyles":             {base: 2e-3},
+	"getschemaextension":    {base: 2e-3},
+	"describefeaturetype":   {base: 2e-3},
+	"liststoredqueries":     {base: 2e-3},
+	"describestoredqueries": {base: 2e-3},
+	"describecoverage":      {base: 2e-3},
+	"describeeocoverageset": {base: 5e-3},
+
 	"landing":     {base: minSeconds},
 	"conformance": {base: minSeconds},
 	"api":         {base: 2e-3},
