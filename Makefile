@@ -26,7 +26,7 @@ help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: ## Install what the tests need and a fresh Debian-like machine lacks (Chromium as root, MapLibre GL)
+setup: ## Install what the tests need and a fresh Debian-like machine lacks (Chromium, Redis as root; MapLibre GL)
 	@.ci/setup
 
 .PHONY: build

@@ -66,12 +66,14 @@ const mostPatience = 50 * time.Millisecond
 
 // New makes buckets and begins to look after them in the background. It does
 // not wait for Redis. The error is a mistake in the URL. End them with Close.
-func New(cfg Config) (*Buckets, error) {
+func New(cfg Config) (*Buckets, error) { return start(cfg, mostPatience) }
+
+func start(cfg Config, patience time.Duration) (*Buckets, error) {
 	logging.Disable() // go-redis would write to standard error, once a connection
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Buckets{
 		secret: cfg.Secret, replica: rand.Text(), log: cfg.Log, stop: cancel,
-		patience: mostPatience, turns: make(chan struct{}, mostInFlight),
+		patience: patience, turns: make(chan struct{}, mostInFlight),
 		mirror: ratelimit.NewLocal(cfg.Max), refunds: make(chan refund, mostRefunds),
 	}
 	b.replicas.Store(1)

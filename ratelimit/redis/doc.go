@@ -39,7 +39,7 @@
 // # What always holds
 //
 //  1. A call takes at most 50 ms or a quarter of the time left, whichever is
-//     less, and at most 64 draws ask at a time.
+//     less, and at most 32 draws ask at a time.
 //  2. What may have been debited and is not known to be is not debited again:
 //     errors are to the side of admitting less.
 //  3. Time is the store's: no replica's clock is written to it.

@@ -2,9 +2,9 @@ package redis
 
 import "time"
 
-// SetPatience lets calls take longer, for tests on machines that are busy with
-// other things than what is tested.
-func (b *Buckets) SetPatience(d time.Duration) { b.patience = d }
+// NewPatient is New for tests on machines that are busy with other things than
+// what is tested: calls may take ten seconds.
+func NewPatient(cfg Config) (*Buckets, error) { return start(cfg, 10*time.Second) }
 
 // Settled reports whether every refund has been made.
 func (b *Buckets) Settled() bool { return b.pending.Load() == 0 }

@@ -3,7 +3,6 @@ package redis_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -18,13 +17,24 @@ import (
 	"github.com/geoproxy/geoproxy/test/redistest"
 )
 
-// open makes buckets on a server that nothing else is in the way of.
+// open makes buckets as geoproxy does.
 func open(tb testing.TB, url string) *redis.Buckets {
 	tb.Helper()
-	b, err := redis.New(redis.Config{
+	return openFor(tb, url, redis.New)
+}
+
+var newPatient = redis.NewPatient
+
+func config(url string) redis.Config {
+	return redis.Config{
 		URL: url, Secret: []byte("a secret of some length"), Max: 100_000,
-		Registry: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+		Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func openFor(tb testing.TB, url string, start func(redis.Config) (*redis.Buckets, error)) *redis.Buckets {
+	tb.Helper()
+	b, err := start(config(url))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -45,9 +55,7 @@ type settled struct {
 
 func patient(tb testing.TB, url string) settled {
 	tb.Helper()
-	b := open(tb, url)
-	b.SetPatience(10 * time.Second)
-	return settled{b, tb}
+	return settled{openFor(tb, url, newPatient), tb}
 }
 
 func (s settled) Reserve(ctx context.Context, draws []ratelimit.Draw, wait time.Duration) (ratelimit.Grant, error) {
@@ -152,6 +160,16 @@ func TestRedisDecidesAsLocal(t *testing.T) {
 			}
 		}
 	})
+}
+
+// zNow is a member of a sorted set, as old as the server's clock says.
+func zNow(tb testing.TB, c *goredis.Client, name string) goredis.Z {
+	tb.Helper()
+	now, err := c.Time(tb.Context()).Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return goredis.Z{Score: float64(now.UnixMicro())/1e6 - 1483228800, Member: name}
 }
 
 func near(a, b, by time.Duration) bool { return a-b <= by && b-a <= by }

@@ -43,8 +43,8 @@ func (b *Buckets) Reserve(ctx context.Context, draws []ratelimit.Draw, wait time
 		if g, err = b.reserve(ctx, draws, until, patience); err == nil {
 			return g, nil
 		}
-		if ctx.Err() != nil {
-			return ratelimit.Grant{}, fmt.Errorf("redis: %w", context.Cause(ctx))
+		if gone := ended(ctx); gone != nil {
+			return ratelimit.Grant{}, fmt.Errorf("redis: %w", gone)
 		}
 	}
 	return b.fallBack(draws, time.Until(until), err)
@@ -194,7 +194,7 @@ func (b *Buckets) adopt(ctx context.Context, d *ratelimit.Draw, key string) erro
 // left, or there was not the time to ask.
 func (b *Buckets) count(ctx context.Context, err error, patience time.Duration) {
 	switch {
-	case ctx.Err() != nil:
+	case ended(ctx) != nil:
 		b.metrics.called(callDraw, outcomeGone, 1)
 	case errors.Is(err, errDown):
 	case errors.Is(err, errBusy):
@@ -208,6 +208,15 @@ func (b *Buckets) count(ctx context.Context, err error, patience time.Duration) 
 		b.metrics.called(callDraw, outcomeError, 1)
 		b.failed(err)
 	}
+}
+
+// ended is why the caller's context has ended, nil where it has not. A
+// connection's deadline is the context's, and may be noticed before it.
+func ended(ctx context.Context) error {
+	if until, has := ctx.Deadline(); has && !time.Now().Before(until) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 func isTimeout(err error) bool {

@@ -29,10 +29,17 @@ var (
 local tat = math.max(tonumber(redis.call("GET", KEYS[1]) or now) - ARGV[1], now)
 ` + store)
 
-	// tellScript says what a bucket lacks at least (ARGV[1]), and what was spent
-	// of it elsewhere (ARGV[2]), both as the time in which it refills.
+	// tellScript says what a bucket lacked by the store's own last word to a
+	// replica (ARGV[1]), and what was spent since (ARGV[2]), both as the time in
+	// which it refills. Of the replicas' last words the highest counts, and what
+	// they spent adds up, whoever tells first: KEYS[2] has the highest so far,
+	// for the three seconds in which all tell.
 	tellScript = redis.NewScript(clock + `
-local tat = math.max(tonumber(redis.call("GET", KEYS[1]) or now), now + ARGV[1]) + ARGV[2]
+local tat = math.max(tonumber(redis.call("GET", KEYS[1]) or now), now)
+local before = math.max(tonumber(redis.call("GET", KEYS[2]) or tat), now)
+local told = math.max(before, now + ARGV[1])
+tat = tat + (told - before) + ARGV[2]
+redis.call("SET", KEYS[2], string.format("%.17g", told), "EX", 3)
 ` + store)
 
 	// adoptScript goes over to another limit and keeps the used share: what is

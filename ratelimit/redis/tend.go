@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/geoproxy/geoproxy/ratelimit"
@@ -64,6 +65,7 @@ func (b *Buckets) beat(ctx context.Context, t *tending) {
 	open := b.breaker.isOpen()
 	if open || t.up.IsZero() {
 		t.up = now
+		b.warm(ctx)
 	}
 	// The others of a Redis that came back have not all beaten yet.
 	if now.Sub(t.up) < beatsMissed {
@@ -114,6 +116,15 @@ func (b *Buckets) askBeat(ctx context.Context) (count int64, known bool, err err
 	return 0, false, err
 }
 
+// warm has a server that just came up know redis_rate's script, so that a
+// request's first draw is one call like any other. It asks for nothing. Should
+// it fail, that draw is two calls.
+func (b *Buckets) warm(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	_, _ = b.limiter.AllowN(ctx, keyPrefix+"warm}", redis_rate.PerSecond(1), 0)
+}
+
 // tell tells Redis what the buckets lack: after an outage what Redis itself
 // last knew, which it may have lost, and always this replica's part of what was
 // spent since. It reports whether all was told.
@@ -147,7 +158,8 @@ func (b *Buckets) tellSome(ctx context.Context, debts []ratelimit.Debt) error {
 	shares := float64(b.shares())
 	answers, err := b.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, d := range debts {
-			tellScript.Eval(ctx, p, []string{storeKey(b.key(d.Key))}, d.Told.Seconds(), d.Spent.Seconds()/shares)
+			key := storeKey(b.key(d.Key))
+			tellScript.Eval(ctx, p, []string{key, key + ":told"}, d.Told.Seconds(), d.Spent.Seconds()/shares)
 		}
 		return nil
 	})

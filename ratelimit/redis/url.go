@@ -15,10 +15,13 @@ import (
 
 const (
 	// mostInFlight is how many draws ask Redis at a time. Redis is one thread:
-	// more only wait there instead of here.
-	mostInFlight = 64
+	// above some 16, more only wait there instead of here; the rest is for
+	// networks that take their time.
+	mostInFlight = 32
 	// poolSize leaves connections to the probe and to refunds.
 	poolSize = mostInFlight + 4
+	// idle is how many connections are made before they are asked for.
+	idle = 16
 	// dialWithin bounds making a connection. No request waits for it longer
 	// than for its call: the connection is then the next one's.
 	dialWithin = time.Second
@@ -83,7 +86,8 @@ func open(raw string, greet greeting) (redis.UniversalClient, error) {
 		return nil, plain(err)
 	}
 	opt.OnConnect = greet("")
-	opt.MaxRetries, opt.ContextTimeoutEnabled, opt.PoolSize = -1, true, poolSize
+	opt.MaxRetries, opt.ContextTimeoutEnabled = -1, true
+	opt.PoolSize, opt.MinIdleConns = poolSize, idle
 	opt.DialTimeout, opt.DialerRetries = dialWithin, 1
 	opt.DisableIdentity, opt.MaintNotificationsConfig = true, quiet
 	return redis.NewClient(opt), nil
@@ -95,7 +99,8 @@ func openSentinel(raw string, greet greeting) (redis.UniversalClient, error) {
 		return nil, plain(err)
 	}
 	opt.OnConnect = greet("")
-	opt.MaxRetries, opt.ContextTimeoutEnabled, opt.PoolSize = -1, true, poolSize
+	opt.MaxRetries, opt.ContextTimeoutEnabled = -1, true
+	opt.PoolSize, opt.MinIdleConns = poolSize, idle
 	opt.DialTimeout, opt.DialerRetries = dialWithin, 1
 	opt.DisableIdentity = true
 	return redis.NewFailoverClient(opt), nil
@@ -106,7 +111,8 @@ func openCluster(raw string, greet greeting) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, plain(err)
 	}
-	opt.MaxRetries, opt.ContextTimeoutEnabled, opt.PoolSize = -1, true, poolSize
+	opt.MaxRetries, opt.ContextTimeoutEnabled = -1, true
+	opt.PoolSize, opt.MinIdleConns = poolSize, idle
 	opt.DialTimeout, opt.DialerRetries = dialWithin, 1
 	opt.DisableIdentity, opt.MaintNotificationsConfig = true, quiet
 	opt.NewClient = func(node *redis.Options) *redis.Client {

