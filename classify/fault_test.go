@@ -2,6 +2,9 @@ package classify_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -111,6 +114,47 @@ func TestErrorsInsideAnswersAreFound(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// Every answer that was recorded of real servers is told for what it is.
+func TestRecordedAnswers(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "answers.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]classify.Answer{"good": classify.AnswerGood, "fault": classify.AnswerFault, "mute": classify.AnswerMute}
+	c, err := classify.New(classify.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[classify.Answer]int{}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		want, known := names[fields[0]]
+		body, err := strconv.Unquote(fields[4])
+		if !known || err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		method, target, _ := strings.Cut(fields[3], " ")
+		path, query, _ := strings.Cut(target, "?")
+		estimate := c.Estimate(&classify.Request{Method: method, Path: path, Query: query})
+		got := estimate.AnswerOf(strings.TrimPrefix(fields[2], "-"))
+		if got == classify.AnswerUnread {
+			got = answerWith(&estimate.Call, body, "")
+		}
+		if got != want {
+			t.Errorf("%d, want %s: %s", got, fields[0], line)
+		}
+		seen[want]++
+	}
+	for name, answer := range names {
+		if seen[answer] == 0 {
+			t.Errorf("no answer is %s", name)
 		}
 	}
 }

@@ -177,9 +177,25 @@ func TestACallerThatAskedForPicturesGetsOne(t *testing.T) {
 	}
 }
 
+// What a message may hold and XML may not is escaped or left out.
+func TestTextIsEscaped(t *testing.T) {
+	refusal := shed.Refusal{Reason: shed.BadRequest, Detail: "a<b>&\"'\x00\x1b\x7f\ufffe\uffff\xff\u00e9]]>"}
+	for name := range dialects {
+		if strings.HasSuffix(name, "json") {
+			continue
+		}
+		body := ows(refusal, dialects[name]).Body(shed.BodyConfig{})
+		e, err := readReport(body.Bytes)
+		if err != nil || !strings.HasSuffix(e.text, "a<b>&\"'      \u00e9]]>") {
+			t.Errorf("%s: %v, %q", name, err, e.text)
+		}
+	}
+}
+
 // anyDialect draws dialects, those that no family gives included.
 func anyDialect() *rapid.Generator[classify.Dialect] {
-	side := rapid.OneOf(rapid.IntRange(0, 300), rapid.SampledFrom([]int{-1, 1, 2048, 4096, 1 << 30}))
+	width := rapid.OneOf(rapid.IntRange(0, 300), rapid.SampledFrom([]int{-1, 1, 2048, 4096, 1 << 30}))
+	height := rapid.OneOf(rapid.IntRange(0, 300), rapid.SampledFrom([]int{-1, 1}))
 	return rapid.Custom(func(t *rapid.T) classify.Dialect {
 		return classify.Dialect{
 			Service: rapid.SampledFrom([]string{"WMS", "WMTS", "WFS", "WCS", "", "WPS"}).Draw(t, "service"),
@@ -187,7 +203,7 @@ func anyDialect() *rapid.Generator[classify.Dialect] {
 			Exceptions: rapid.SampledFrom([]classify.Exceptions{
 				classify.ExceptionsXML, classify.ExceptionsInImage, classify.ExceptionsBlank, classify.ExceptionsJSON,
 			}).Draw(t, "exceptions"),
-			Width: side.Draw(t, "width"), Height: side.Draw(t, "height"), Transparent: rapid.Bool().Draw(t, "transparent"),
+			Width: width.Draw(t, "width"), Height: height.Draw(t, "height"), Transparent: rapid.Bool().Draw(t, "transparent"),
 		}
 	})
 }
