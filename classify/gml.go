@@ -105,8 +105,8 @@ func (g *gmlCount) start(x *xmlScan) {
 	d := x.depth
 	g.dims[d] = g.dims[d-1]
 	if x.n > 0 {
-		if value, ok := x.attr("srsDimension"); ok && len(value) == 1 && value[0] >= '2' && value[0] <= '4' {
-			g.dims[d] = value[0] - '0'
+		if c := x.character("srsDimension"); c >= '2' && c <= '4' {
+			g.dims[d] = c - '0'
 		}
 	}
 	g.holds[d] = false
@@ -154,17 +154,8 @@ func (g *gmlCount) start(x *xmlScan) {
 	if kind != gmlTuples {
 		return
 	}
-	if value, ok := x.attr("ts"); ok {
-		if len(value) > 1 && value[0] == '&' {
-			if c, n := reference(value); n == len(value) {
-				g.ts = c
-			}
-		} else if len(value) == 1 {
-			g.ts = value[0]
-		}
-		if g.ts <= ' ' || g.ts >= 0x80 {
-			g.ts = 0
-		}
+	if c := x.character("ts"); c > ' ' {
+		g.ts = c
 	}
 }
 

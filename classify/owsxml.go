@@ -62,6 +62,21 @@ func (x *xmlScan) attr(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
+// character gives the value of an attribute that is a single character of
+// ASCII, as itself or as a reference; 0 is any other.
+func (x *xmlScan) character(name string) byte {
+	value, _ := x.attr(name)
+	switch {
+	case len(value) == 1 && value[0] != '&' && value[0] < 0x80:
+		return value[0]
+	case len(value) > 1 && value[0] == '&':
+		if c, n := reference(value); n == len(value) {
+			return c
+		}
+	}
+	return 0
+}
+
 func (x *xmlScan) end(how reading) xmlEvent {
 	x.how = how
 	return xmlDone
