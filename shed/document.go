@@ -179,7 +179,7 @@ func (l *Limit) appendYours(b []byte) []byte {
 
 // appendTwoDigits appends v rounded to two significant digits.
 func appendTwoDigits(b []byte, v float64) []byte {
-	if !finite(v) || v == 0 {
+	if !finite(v) || math.Abs(v) < 1e-6 { // a microsecond is nothing, and no digit shows it
 		return append(b, '0')
 	}
 	digits := int(math.Floor(math.Log10(math.Abs(v)))) - 1
