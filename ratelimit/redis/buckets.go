@@ -46,8 +46,8 @@ type Buckets struct {
 	metrics *metrics
 	log     *slog.Logger
 
-	patience time.Duration // the most that the calls of one Reserve take
-	turns    chan struct{} // one place for each draw that asks Redis
+	patience func(wait time.Duration) time.Duration // the most that the calls of one Reserve take
+	turns    chan struct{}                          // one place for each draw that asks Redis
 	mirror   *ratelimit.Local
 	refunds  chan refund
 	pending  atomic.Int64 // refunds not made yet
@@ -64,11 +64,15 @@ type Buckets struct {
 // mostPatience is the most that the calls of one Reserve take together.
 const mostPatience = 50 * time.Millisecond
 
+// patience is how long the calls of one Reserve take at most, for a caller that
+// waits that long for its tokens.
+func patience(wait time.Duration) time.Duration { return min(mostPatience, wait/4) }
+
 // New makes buckets and begins to look after them in the background. It does
 // not wait for Redis. The error is a mistake in the URL. End them with Close.
-func New(cfg Config) (*Buckets, error) { return start(cfg, mostPatience) }
+func New(cfg Config) (*Buckets, error) { return start(cfg, patience) }
 
-func start(cfg Config, patience time.Duration) (*Buckets, error) {
+func start(cfg Config, patience func(time.Duration) time.Duration) (*Buckets, error) {
 	logging.Disable() // go-redis would write to standard error, once a connection
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Buckets{
@@ -77,13 +81,14 @@ func start(cfg Config, patience time.Duration) (*Buckets, error) {
 		mirror: ratelimit.NewLocal(cfg.Max), refunds: make(chan refund, mostRefunds),
 	}
 	b.replicas.Store(1)
-	client, err := open(cfg.URL, b.greet)
+	open, err := parse(cfg.URL, b.greet)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("redis: the URL %w", err)
 	}
-	b.client, b.limiter = client, redis_rate.NewLimiter(client)
 	b.metrics = newMetrics(cfg.Registry)
+	b.client = open()
+	b.limiter = redis_rate.NewLimiter(b.client)
 	b.done.Go(func() { b.tend(ctx) })
 	b.done.Go(func() { b.refundAll(ctx) })
 	return b, nil
@@ -167,10 +172,13 @@ func (b *Buckets) greet(node string) func(context.Context, *redis.Conn) error {
 	}
 }
 
-// runID finds the name of a server's run in what INFO says.
+// runID finds the name of a server's run in what INFO says. A Sentinel, which
+// is greeted as well, has none that matters: it keeps no buckets.
 func runID(info string) string {
-	const line = "\r\nrun_id:"
-	if _, rest, found := strings.Cut(info, line); found {
+	if strings.Contains(info, "\r\nredis_mode:sentinel\r\n") {
+		return ""
+	}
+	if _, rest, found := strings.Cut(info, "\r\nrun_id:"); found {
 		id, _, _ := strings.Cut(rest, "\r\n")
 		if _, err := hex.DecodeString(id); err == nil {
 			return id

@@ -170,7 +170,7 @@ func TestACallerThatLeaves(t *testing.T) {
 func TestReplicasAreCounted(t *testing.T) {
 	server := redistest.Start(t)
 	a := open(t, server.URL())
-	b, err := newPatient(config(server.URL()))
+	b, err := newPatient(config(t, server.URL()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,16 +25,17 @@ func open(tb testing.TB, url string) *redis.Buckets {
 
 var newPatient = redis.NewPatient
 
-func config(url string) redis.Config {
+func config(tb testing.TB, url string) redis.Config {
+	tb.Helper()
 	return redis.Config{
 		URL: url, Secret: []byte("a secret of some length"), Max: 100_000,
-		Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+		Registry: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 	}
 }
 
 func openFor(tb testing.TB, url string, start func(redis.Config) (*redis.Buckets, error)) *redis.Buckets {
 	tb.Helper()
-	b, err := start(config(url))
+	b, err := start(config(tb, url))
 	if err != nil {
 		tb.Fatal(err)
 	}

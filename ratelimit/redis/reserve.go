@@ -38,7 +38,7 @@ func (b *Buckets) Reserve(ctx context.Context, draws []ratelimit.Draw, wait time
 	}
 	until := time.Now().Add(wait)
 	err := errDown
-	if patience := min(b.patience, wait/4); patience >= leastPatience && !b.breaker.isOpen() {
+	if patience := b.patience(wait); patience >= leastPatience && !b.breaker.isOpen() {
 		var g ratelimit.Grant
 		if g, err = b.reserve(ctx, draws, until, patience); err == nil {
 			return g, nil

@@ -99,7 +99,7 @@ func (b *Buckets) askBeat(ctx context.Context) (count int64, known bool, err err
 	began := time.Now()
 	var answer []int64
 	if err == nil {
-		answering, cancel := context.WithTimeout(ctx, b.patience)
+		answering, cancel := context.WithTimeout(ctx, b.patience(beatEvery))
 		answer, err = beatScript.Run(answering, b.client, []string{replicaSet}, b.replica, beatsMissed.Seconds()).Int64Slice()
 		cancel()
 	}

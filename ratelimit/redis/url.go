@@ -40,18 +40,15 @@ var parameters = []string{"db", "client_name", "skip_verify", "master_name", "ad
 //	        server's own username and password are parameters
 //	redis://host:6379?cluster=true&addr=host2:6379        a Cluster
 func CheckURL(raw string) error {
-	client, err := open(raw, nil)
-	if err != nil {
-		return err
-	}
-	return client.Close()
+	_, err := parse(raw, func(string) func(context.Context, *redis.Conn) error { return nil })
+	return err
 }
 
 // greeting is called on every new connection to a node, before anything else.
 type greeting func(node string) func(ctx context.Context, cn *redis.Conn) error
 
-// open makes the client; it connects when first used.
-func open(raw string, greet greeting) (redis.UniversalClient, error) {
+// parse reads a URL and gives what makes the client.
+func parse(raw string, greet greeting) (open func() redis.UniversalClient, err error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil, errors.New("is not a URL")
@@ -65,9 +62,6 @@ func open(raw string, greet greeting) (redis.UniversalClient, error) {
 	if u.Scheme != "unix" && u.Hostname() == "" {
 		return nil, errors.New("must be redis://host:port, rediss://host:port or unix:///path")
 	}
-	if greet == nil {
-		greet = func(string) func(context.Context, *redis.Conn) error { return nil }
-	}
 	cluster := query.Get("cluster")
 	query.Del("cluster")
 	u.RawQuery = query.Encode()
@@ -77,9 +71,9 @@ func open(raw string, greet greeting) (redis.UniversalClient, error) {
 	case query.Has("master_name") && cluster != "":
 		return nil, errors.New("is of Sentinels (master_name) or of a Cluster, not both")
 	case query.Has("master_name"):
-		return openSentinel(u.String(), greet)
+		return parseSentinel(u.String(), greet)
 	case cluster != "":
-		return openCluster(u.String(), greet)
+		return parseCluster(u.String(), greet)
 	}
 	opt, err := redis.ParseURL(u.String())
 	if err != nil {
@@ -90,10 +84,10 @@ func open(raw string, greet greeting) (redis.UniversalClient, error) {
 	opt.PoolSize, opt.MinIdleConns = poolSize, idle
 	opt.DialTimeout, opt.DialerRetries = dialWithin, 1
 	opt.DisableIdentity, opt.MaintNotificationsConfig = true, quiet
-	return redis.NewClient(opt), nil
+	return func() redis.UniversalClient { return redis.NewClient(opt) }, nil
 }
 
-func openSentinel(raw string, greet greeting) (redis.UniversalClient, error) {
+func parseSentinel(raw string, greet greeting) (func() redis.UniversalClient, error) {
 	opt, err := redis.ParseFailoverURL(raw)
 	if err != nil {
 		return nil, plain(err)
@@ -103,10 +97,10 @@ func openSentinel(raw string, greet greeting) (redis.UniversalClient, error) {
 	opt.PoolSize, opt.MinIdleConns = poolSize, idle
 	opt.DialTimeout, opt.DialerRetries = dialWithin, 1
 	opt.DisableIdentity = true
-	return redis.NewFailoverClient(opt), nil
+	return func() redis.UniversalClient { return redis.NewFailoverClient(opt) }, nil
 }
 
-func openCluster(raw string, greet greeting) (redis.UniversalClient, error) {
+func parseCluster(raw string, greet greeting) (func() redis.UniversalClient, error) {
 	opt, err := redis.ParseClusterURL(raw)
 	if err != nil {
 		return nil, plain(err)
@@ -119,7 +113,7 @@ func openCluster(raw string, greet greeting) (redis.UniversalClient, error) {
 		node.OnConnect = greet(node.Addr)
 		return redis.NewClient(node)
 	}
-	return redis.NewClusterClient(opt), nil
+	return func() redis.UniversalClient { return redis.NewClusterClient(opt) }, nil
 }
 
 // quiet keeps a connection from asking for notices that nothing here reads.

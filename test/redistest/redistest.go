@@ -15,29 +15,62 @@ import (
 
 // Server is a redis-server of a test's own. It keeps nothing on disk.
 type Server struct {
-	Address string // host and port
-	port    int
-	process *exec.Cmd
-	args    []string
-	log     *bytes.Buffer
+	Address   string // host and port
+	encrypted bool
+	process   *exec.Cmd
+	args      []string // the program first
+	log       *bytes.Buffer
 }
 
 // Start runs redis-server on a free port, with more arguments if there are
 // any, and waits until it answers. It is stopped when the test ends.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		tb.Fatalf("%v: run `make setup`", err)
-	}
+	port := freePort(tb)
+	args = append([]string{"--port", port, "--save", "", "--appendonly", "no", "--dir", tb.TempDir()}, args...)
+	return run(tb, port, false, args)
+}
+
+// StartTLS is Start of a server that speaks only TLS, with the certificate and
+// key of two files.
+func StartTLS(tb testing.TB, cert, key string) *Server {
+	tb.Helper()
+	port := freePort(tb)
+	return run(tb, port, true, []string{
+		"--port", "0", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key,
+		"--tls-auth-clients", "no", "--tls-ca-cert-file", cert, "--save", "", "--dir", tb.TempDir(),
+	})
+}
+
+// StartSentinel runs a Sentinel with a config file, which it writes to.
+func StartSentinel(tb testing.TB, config string) *Server {
+	tb.Helper()
+	port := freePort(tb)
+	return run(tb, port, false, []string{config, "--port", port, "--sentinel"})
+}
+
+func freePort(tb testing.TB) string {
+	tb.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Server{Address: l.Addr().String(), port: l.Addr().(*net.TCPAddr).Port}
-	_ = l.Close()
-	s.args = append([]string{binary, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", tb.TempDir()}, args...)
+	defer l.Close() //nolint:errcheck // nothing was sent
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+func run(tb testing.TB, port string, encrypted bool, args []string) *Server {
+	tb.Helper()
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		tb.Fatalf("%v: run `make setup`", err)
+	}
+	s := &Server{Address: net.JoinHostPort("127.0.0.1", port), encrypted: encrypted}
+	s.args = append(append([]string{binary}, args...), "--bind", "127.0.0.1")
+	if args[len(args)-1] == "--sentinel" {
+		s.args = append([]string{binary}, args...) // the last argument has to be that
+	}
 	tb.Cleanup(s.kill)
 	s.Restart(tb)
 	return s
@@ -96,7 +129,10 @@ func (s *Server) answers() bool {
 	if err != nil {
 		return false
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // it was only asked
+	if s.encrypted {
+		return true // who listens has read its certificate
+	}
 	_ = conn.SetDeadline(time.Now().Add(time.Second))
 	if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
 		return false
