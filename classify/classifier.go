@@ -95,7 +95,7 @@ func (c *Classifier) Estimate(r *Request) Estimate {
 		in = &ruleInput{request: r}
 	}
 	best := c.price(v, in, r.Path)
-	pathReadings(r.Path, func(p string) {
+	PathReadings(r.Path, func(p string) {
 		best = dearer(best, c.price(v, in, p))
 	})
 	return best

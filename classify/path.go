@@ -36,12 +36,13 @@ func (p *segments) last(i int) string {
 	return ""
 }
 
-// pathReadings calls visit with every other reading that an upstream may make
+// PathReadings calls visit with every other reading that an upstream may make
 // of a path beside the one with its escapes kept: decoded, so that %2F ends a
 // segment, and both of these cleaned of dot segments, empty segments and the
 // parameters behind a ';' that servlet containers take off. Most paths have no
-// other reading.
-func pathReadings(raw string, visit func(string)) {
+// other reading. Routes and exemptions are found in all of them too: the price,
+// the policy and the upstream must be about one path.
+func PathReadings(raw string, visit func(string)) {
 	cleaned := cleanPath(raw)
 	if cleaned != raw {
 		visit(cleaned)

@@ -30,7 +30,7 @@ func TestPathReadings(t *testing.T) {
 		{"/a/../%62", []string{"/%62", "/a/../b", "/b"}},
 	} {
 		var got []string
-		pathReadings(c.raw, func(s string) { got = append(got, s) })
+		PathReadings(c.raw, func(s string) { got = append(got, s) })
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.raw, got, c.want)
 		}
@@ -68,7 +68,7 @@ func FuzzPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
 		last := ""
-		pathReadings(raw, func(s string) {
+		PathReadings(raw, func(s string) {
 			if len(s) > len(raw)+1 {
 				t.Fatalf("%q became longer: %q", raw, s)
 			}

@@ -2,9 +2,8 @@ package proxy
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 
@@ -74,9 +73,10 @@ func newRouteTable(routes []*route) *routeTable {
 // the path has several readings that lead to different routes: an upstream
 // could be reached past the policy that was meant for it.
 func (t *routeTable) find(host, escaped string) (*route, error) {
-	r := t.lookup(host, escaped)
-	if other, differs := otherReading(escaped); differs && t.lookup(host, other) != r {
-		return nil, fmt.Errorf("the path can be read in two ways that lead to different routes")
+	r, one := t.lookup(host, escaped), true
+	otherReadings(escaped, func(p string) { one = one && t.lookup(host, p) == r })
+	if !one {
+		return nil, errors.New("the path can be read in two ways that lead to different routes")
 	}
 	return r, nil
 }
@@ -106,36 +106,48 @@ func longestPrefix(list []prefixRoute, p string) *route {
 	return nil
 }
 
-// hostOnly takes the port off and lowers the case, without allocating for the
-// common host that needs neither.
+// hostOnly takes the port and the root's dot off and lowers the case, without
+// allocating for the common host that needs none of it.
 func hostOnly(host string) string {
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 {
-		host = host[:i]
+	end := strings.IndexByte(host, ':')
+	if strings.HasPrefix(host, "[") {
+		end = strings.IndexByte(host, ']') + 1
 	}
-	return strings.ToLower(host)
+	if end > 0 {
+		host = host[:end]
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// otherReading decodes and cleans a path as an upstream may do, and says
-// whether that differs from reading it as it stands.
-func otherReading(escaped string) (string, bool) {
-	if !strings.Contains(escaped, "%") && !strings.Contains(escaped, "//") &&
-		!strings.Contains(escaped, "/.") && !strings.Contains(escaped, "\\") {
-		return "", false
+// otherReadings calls visit with what an upstream may take a path for beside
+// what it says: see [classify.PathReadings], and some take '\\' for a slash.
+func otherReadings(escaped string, visit func(string)) {
+	classify.PathReadings(escaped, visit)
+	if strings.IndexByte(escaped, '\\') < 0 && !strings.Contains(escaped, "%5") {
+		return
 	}
 	decoded, err := url.PathUnescape(escaped)
 	if err != nil {
 		decoded = escaped
 	}
-	decoded = strings.ReplaceAll(decoded, "\\", "/")
-	cleaned := path.Clean("/" + decoded)
-	if strings.HasSuffix(decoded, "/") && cleaned != "/" {
-		cleaned += "/"
+	if slashed := strings.ReplaceAll(decoded, "\\", "/"); slashed != decoded {
+		visit(slashed)
+		classify.PathReadings(slashed, visit)
 	}
-	return cleaned, cleaned != escaped
 }
 
-// exempts reports whether a path draws no tokens and takes no seat here.
+// exempts reports whether a path draws no tokens and takes no seat here: in
+// every reading, or "/static/../dear" would be free.
 func (r *route) exempts(p string) bool {
+	if len(r.config.Exempt.Paths) == 0 || !r.exemptsReading(p) {
+		return false
+	}
+	all := true
+	otherReadings(p, func(other string) { all = all && r.exemptsReading(other) })
+	return all
+}
+
+func (r *route) exemptsReading(p string) bool {
 	for _, e := range r.config.Exempt.Paths {
 		if p == e || (strings.HasSuffix(e, "/") && strings.HasPrefix(p, e)) {
 			return true

@@ -36,6 +36,9 @@ func TestRouteOrder(t *testing.T) {
 		{"a.example.org", "/other", "*.example.org/"},
 		{"[::1]:8080", "/ogc", "/ogc"},
 		{"[::1]", "/ogc", "/ogc"},
+		{"a.example.org.", "/only/this", "a.example.org/only"},
+		{"a.example.org.:80", "/only/this", "a.example.org/only"},
+		{"a.example.org:80:80", "/only/this", "a.example.org/only"},
 	} {
 		r, err := table.find(c.host, c.path)
 		if err != nil || r == nil || r.name != c.want {
@@ -63,10 +66,40 @@ func TestRouteReadings(t *testing.T) {
 		"/cheap/./x":           true,
 		"/dear/%63olumns":      true,
 		"/%64ear/x":            false,
-		"/cheap/..;/dear/x":    true, // a path parameter: nobody's reading here removes it
+		"/cheap/..;/dear/x":    false, // servlet containers take path parameters off
+		"/dear;a=b/x":          false,
+		"/dear%3ba=b/x":        false,
+		"/x;y/..%5cdear/x":     false,
+		"/dear/a;b/x":          true,
 	} {
 		if _, err := table.find("h", path); (err == nil) != ok {
 			t.Errorf("%s: %v; want ok %t", path, err, ok)
+		}
+	}
+}
+
+// TestExemptReadings: what is exempt by how it is written, but something else
+// to an upstream, is not exempt.
+func TestExemptReadings(t *testing.T) {
+	t.Parallel()
+	r := &route{config: RouteConfig{Exempt: Exempt{Paths: []string{"/health", "/static/"}}}}
+	for path, want := range map[string]bool{
+		"/health":                true,
+		"/health/x":              false,
+		"/static/a.png":          true,
+		"/static/a%20b.png":      true,
+		"/static/a/../b.png":     true,
+		"/static/../dear":        false,
+		"/static/%2e%2e/dear":    false,
+		"/static/..%2fdear":      false,
+		"/static/..;/dear":       false,
+		"/static/..%5cdear":      false,
+		"/static/x/../../dear":   false,
+		"/dear/../static/a.png":  false,
+		"/dear/..%2fstatic/../x": false,
+	} {
+		if got := r.exempts(path); got != want {
+			t.Errorf("%s: %t, want %t", path, got, want)
 		}
 	}
 }
