@@ -56,17 +56,23 @@ func (a *Admission) Decide(ctx context.Context, ask *Ask) *Verdict {
 
 func (a *Admission) decide(ctx context.Context, c *compiled, v *Verdict, ask *Ask) {
 	a.assess(c, v, ask)
-	if v.route == nil || v.class == nil || v.Exempt {
+	if !v.Admitted() || v.Exempt {
 		return
 	}
-	// What decides in shadow takes its own, and lets everything through.
 	want := v.want()
-	a.shadow(ctx, v, want)
-	if v.class.shadow || !v.Admitted() {
-		return
+	if !v.class.shadow {
+		a.enforce(ctx, v, want, ask.Arrived)
 	}
-	// Reserve tokens, then take seats, under one deadline.
-	latest := ask.Arrived.Add(v.class.admission)
+	// What decides in shadow takes its own of what goes on, and lets everything
+	// through.
+	if v.Admitted() {
+		a.shadow(ctx, v, want)
+	}
+}
+
+// enforce reserves tokens, then takes seats, under one deadline.
+func (a *Admission) enforce(ctx context.Context, v *Verdict, want shed.Want, arrived time.Time) {
+	latest := arrived.Add(v.class.admission)
 	if v.Deadline.Before(latest) {
 		latest = v.Deadline
 	}
@@ -86,6 +92,10 @@ func (a *Admission) decide(ctx context.Context, c *compiled, v *Verdict, ask *As
 // assess identifies, routes, prices and classes a request and chooses its
 // mode: all that needs no token and no seat.
 func (a *Admission) assess(c *compiled, v *Verdict, ask *Ask) {
+	if ask.Method == http.MethodConnect {
+		v.refuse(shed.BadRequest, 0, "nothing can price what goes through a tunnel: CONNECT is not served")
+		return
+	}
 	// Identify.
 	who := caller{Header: ask.Header, Query: ask.Query, Peer: ask.Peer, TLS: ask.TLS}
 	v.Tenant = c.tenants.identify(&who)
@@ -105,11 +115,12 @@ func (a *Admission) assess(c *compiled, v *Verdict, ask *Ask) {
 		v.refuseAs(http.StatusRequestURITooLong, shed.BadRequest, 0, "the query has more than 256 keys or 64 KiB")
 		return
 	}
-	v.Exempt = isPreflight(ask.Method, ask.Header) || r.exempts(ask.Path)
+	v.Exempt = isPreflight(&ask.Request) || r.exempts(ask.Path)
+	tooLarge := r.config.MaxBody > 0 && ask.Body.Length > r.config.MaxBody
 
 	// Estimate. Nothing before it takes time but reading the body.
 	passed := time.Duration(0)
-	if ask.ReadBody != nil && !v.Exempt && r.classifier.NeedsBody(&ask.Request) {
+	if ask.ReadBody != nil && !v.Exempt && !tooLarge && r.classifier.NeedsBody(&ask.Request) {
 		ask.Body = ask.ReadBody(c.body.Bytes, c.body.Wait)
 		passed = time.Since(ask.Arrived)
 	}
@@ -126,6 +137,11 @@ func (a *Admission) assess(c *compiled, v *Verdict, ask *Ask) {
 	within = sooner(within, v.steer.within)
 	within = sooner(within, c.frontTimeout)
 	v.Deadline = ask.Arrived.Add(within)
+	if tooLarge {
+		limit := shed.Limit{Name: "max_body", Value: float64(r.config.MaxBody), Unit: "byte", Yours: float64(ask.Body.Length)}
+		v.refuseAs(http.StatusRequestEntityTooLarge, shed.BadRequest, 0, "").with(limit)
+		return
+	}
 	if v.Exempt {
 		return
 	}
@@ -220,6 +236,9 @@ func (v *Verdict) ceiling(within time.Duration) float64 {
 	return math.Min(v.class.alwaysQueue, within.Seconds())
 }
 
+// longestRetry is the most that Retry-After says.
+const longestRetry = time.Hour
+
 func wholeSecondsUp(d time.Duration) int {
-	return int(min(max(1, math.Ceil(d.Seconds())), 3600))
+	return int(min(max(1, math.Ceil(d.Seconds())), longestRetry.Seconds()))
 }

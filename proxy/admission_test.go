@@ -1,10 +1,12 @@
 package proxy_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -509,4 +511,209 @@ func TestExplainRunsNothing(t *testing.T) {
 	if b.calls.Load() != 0 {
 		t.Error("explaining touched the upstream")
 	}
+}
+
+// TestRefusalsDoNotWaitForBodies: whoever sends a body slowly, or not at all,
+// gets a refusal at once all the same, and loses the connection that the rest
+// of the body would come on.
+func TestRefusalsDoNotWaitForBodies(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *proxy.Config) {
+		c.Classify.Wait = 50 * time.Millisecond
+		c.Routes[0].MaxBody = 1 << 20
+		c.Routes[0].Config = classify.Config{}
+		c.Routes[0].Rates = []ratelimit.Rate{rate("never", 0.001, time.Hour, 0.001)}
+	})
+	for name, request := range map[string]string{
+		"read ahead, in chunks":   "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a",
+		"read ahead, of a length": "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"a",
+		"not read":                "Content-Type: image/png\r\nContent-Length: 1000\r\n\r\nabc",
+		"not sent":                "Content-Type: image/png\r\nContent-Length: 1000\r\n\r\n",
+		"too large":               "Content-Type: application/json\r\nContent-Length: 2000000\r\n\r\nabc",
+	} {
+		for _, path := range []string{"/a", "/geoproxy/x"} {
+			t.Run(name+path, func(t *testing.T) {
+				t.Parallel()
+				conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: x\r\n"+request); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatalf("no answer: %v", err)
+				}
+				defer res.Body.Close()
+				if took := time.Since(began); took > time.Second || res.StatusCode < 400 || res.Header.Get("Geoproxy-Reason") == "" || !res.Close {
+					t.Errorf("%d after %s, %v", res.StatusCode, took, res.Header)
+				}
+				if _, err := io.Copy(io.Discard, conn); err != nil {
+					t.Errorf("the connection is kept: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestFailuresDoNotWaitForBodies: nor does whoever sends a body slowly to an
+// upstream that is not there.
+func TestFailuresDoNotWaitForBodies(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *proxy.Config) {
+		c.Classify.Wait = 50 * time.Millisecond
+		c.Upstreams["up"] = proxy.UpstreamConfig{URL: "http://127.0.0.1:1", Gate: proxy.GateRef{Name: "gis"}}
+		c.Routes[0].Config = classify.Config{}
+	})
+	conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"a"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 502 ") {
+		t.Errorf("%v, %q", err, got)
+	}
+}
+
+// TestRefusalOfAWholeBodyKeepsTheConnection: only what was not read is in the
+// way of the next request.
+func TestRefusalOfAWholeBodyKeepsTheConnection(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *proxy.Config) {
+		c.Routes[0].Config = classify.Config{}
+		c.Routes[0].Rates = []ratelimit.Rate{rate("never", 0.001, time.Hour, 0.001)}
+	})
+	res, err := b.front.Client().Post(b.front.URL+"/a", "application/json", strings.NewReader(`{"a":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.Close || res.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("%d, closed %t", res.StatusCode, res.Close)
+	}
+}
+
+// TestTooLargeABodyPaysNothing: what is refused by its length alone has not
+// been admitted.
+func TestTooLargeABodyPaysNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *proxy.Config) {
+		c.Routes[0].MaxBody = 10
+		c.Routes[0].Rates = []ratelimit.Rate{rate("one", 1, time.Hour, 1)}
+	})
+	for range 3 {
+		res, err := b.front.Client().Post(b.front.URL+"/read", "text/plain", strings.NewReader("more than ten bytes"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%d", res.StatusCode)
+		}
+	}
+	if a := b.get("/read"); a.status != http.StatusOK {
+		t.Errorf("the token is gone: %d", a.status)
+	}
+}
+
+// TestShadowOfRefusedRequests: what the enforced part refuses takes nothing in
+// shadow, seats least of all: nobody would give them back.
+func TestShadowOfRefusedRequests(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *proxy.Config) {
+		c.Gates = nil
+		c.Upstreams["up"] = proxy.UpstreamConfig{URL: c.Upstreams["up"].URL}
+		off := false
+		watched := rate("watched", 2, time.Hour, 2)
+		watched.Enforce = &off
+		c.Routes[0].Rates = []ratelimit.Rate{rate("one", 1, time.Hour, 1), watched}
+	})
+	b.get("/read")
+	for range 50 {
+		b.wantRefusal(b.get("/read"), http.StatusTooManyRequests, "rate")
+	}
+	if held := b.gauge("geoproxy_gate_seats_held"); held != 0 {
+		t.Errorf("%v seats are held by nobody", held)
+	}
+	if n := b.gauge("geoproxy_shadow_refusals_total"); n != 0 {
+		t.Errorf("%v refusals in shadow of what did not go on", n)
+	}
+}
+
+// TestShadowHasNoDeadline: what is only watched goes on unchanged, however
+// long it takes, and says that it would have been cut.
+func TestShadowHasNoDeadline(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *proxy.Config) {
+		off := false
+		c.Routes[0].Enforce = &off
+		c.Routes[0].Classes = map[string]proxy.ClassConfig{"metadata": {Deadline: 100 * time.Millisecond, Inline: 50 * time.Millisecond}}
+	})
+	b.handle(func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) })
+	if a := b.get("/meta"); a.status != http.StatusOK || a.header.Get("Geoproxy-Shadow") != "deadline" {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+	if n := b.gauge("geoproxy_shadow_refusals_total"); n != 1 {
+		t.Errorf("counted %v times", n)
+	}
+}
+
+// TestTunnelsAreRefused: nothing prices what goes through them.
+func TestTunnelsAreRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.wantRefusal(b.do(http.MethodConnect, "/read"), http.StatusBadRequest, "bad-request")
+	if n := b.calls.Load(); n != 0 {
+		t.Errorf("the upstream was asked %d times", n)
+	}
+}
+
+// TestLongWaitsAreNotStated: Retry-After says at most an hour; a longer wait is
+// not said, rather than said wrongly.
+func TestLongWaitsAreNotStated(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *proxy.Config) {
+		slow := rate("slow", 1, time.Hour, 5)
+		slow.Unit = "second"
+		c.Routes[0].Rates = []ratelimit.Rate{slow}
+	})
+	b.get("/compute?s=5")
+	for path, stated := range map[string]bool{"/compute?s=5": false, "/compute?s=0.5": true} {
+		a := b.get(path)
+		b.wantRefusal(a, http.StatusTooManyRequests, "rate")
+		if (a.header.Get("Retry-After") != "") != stated || strings.Contains(a.body, "retry_after_seconds") != stated {
+			t.Errorf("%s: Retry-After %q, %s", path, a.header.Get("Retry-After"), a.body)
+		}
+	}
+}
+
+// gauge sums a metric over its labels.
+func (b *bench) gauge(name string) float64 {
+	b.Helper()
+	families, err := b.registry.Gather()
+	if err != nil {
+		b.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -73,6 +74,25 @@ func (p *bodyPrefix) fill(size int64) {
 		} else if left < int64(len(chunk)) {
 			chunk = chunk[:left]
 		}
+	}
+}
+
+// ended reports whether the body was read to its end.
+func (p *bodyPrefix) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err == io.EOF //nolint:errorlint // io.Reader returns EOF itself
+}
+
+// stop ends reading ahead. A handler that returned while the goroutine reads
+// would have net/http end that read, and take every deadline off the
+// connection in doing so: it would then wait for the rest of the body for ever.
+func (p *bodyPrefix) stop(caller *http.ResponseController) {
+	p.mu.Lock()
+	done := p.done
+	p.mu.Unlock()
+	if !done && caller.SetReadDeadline(longAgo) == nil {
+		<-p.signal
 	}
 }
 

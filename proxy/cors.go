@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/geoproxy/geoproxy/classify"
 )
 
 const (
@@ -186,7 +188,9 @@ func (c *cors) granted(origin string) grant {
 
 // isPreflight reports whether a request is a CORS preflight (Fetch, 3.2.2): a
 // question of the browser's, which carries no credentials and of which the
-// page sees nothing.
-func isPreflight(method string, h http.Header) bool {
-	return method == http.MethodOptions && len(h["Origin"]) > 0 && len(h["Access-Control-Request-Method"]) > 0
+// page sees nothing. It has no body and asks for no other method: what does is
+// some request in the guise of one.
+func isPreflight(r *classify.Request) bool {
+	return r.Method == http.MethodOptions && len(r.Header["Origin"]) > 0 && len(r.Header["Access-Control-Request-Method"]) > 0 &&
+		r.Body.Length == 0 && classify.MethodOverride(r.Header) == ""
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/geoproxy/geoproxy/classify"
 )
 
 const mapsOrigin = "https://maps.example"
@@ -178,10 +180,20 @@ func TestLearningWhatIsKnownCostsNoAllocation(t *testing.T) {
 
 func TestPreflights(t *testing.T) {
 	asked := http.Header{"Origin": {mapsOrigin}, "Access-Control-Request-Method": {"PUT"}}
-	if !isPreflight(http.MethodOptions, asked) {
+	if !isPreflight(&classify.Request{Method: http.MethodOptions, Header: asked}) {
 		t.Error("a preflight is none")
 	}
-	if isPreflight(http.MethodGet, asked) || isPreflight(http.MethodOptions, http.Header{"Origin": {mapsOrigin}}) {
-		t.Error("no preflight is one")
+	disguised := asked.Clone()
+	disguised.Set("X-HTTP-Method-Override", "GET")
+	for what, r := range map[string]classify.Request{
+		"a GET":                  {Method: http.MethodGet, Header: asked},
+		"an OPTIONS of a page's": {Method: http.MethodOptions, Header: http.Header{"Origin": {mapsOrigin}}},
+		"one with a body":        {Method: http.MethodOptions, Header: asked, Body: classify.Body{Length: 3}},
+		"one with chunks":        {Method: http.MethodOptions, Header: asked, Body: classify.Body{Length: -1}},
+		"one for another method": {Method: http.MethodOptions, Header: disguised},
+	} {
+		if isPreflight(&r) {
+			t.Errorf("%s is a preflight", what)
+		}
 	}
 }

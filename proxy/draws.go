@@ -12,7 +12,8 @@ import (
 // is due. It gives what was drawn, to be refunded where it is not used, and
 // whether the request was refused. The wait ends by latest, or with ctx.
 func (a *Admission) reserve(ctx context.Context, v *Verdict, latest time.Time) ([]ratelimit.Draw, bool) {
-	draws := v.draws(v.drawnArray[:0], enforced)
+	draws, from := v.draws(v.drawnArray[:0], v.drawnFromArray[:0], enforced)
+	v.drawnFrom = from
 	if len(draws) == 0 {
 		return nil, false
 	}
@@ -48,7 +49,11 @@ func (v *Verdict) noToken(d ratelimit.Draw) {
 		v.refuse(shed.NeverFits, 0, "").with(limit)
 		return
 	}
-	v.refuse(shed.Rate, wholeSecondsUp(v.grant.Wait), "").with(limit)
+	wait := 0 // Retry-After is absent where waiting takes longer than it may say
+	if v.grant.Wait <= longestRetry {
+		wait = wholeSecondsUp(v.grant.Wait)
+	}
+	v.refuse(shed.Rate, wait, "").with(limit)
 }
 
 // Which policies to draw.
@@ -57,12 +62,11 @@ const (
 	inShadow = true
 )
 
-// draws lists what the request draws from the buckets of its route's policies:
-// of those that are enforced, or of those that decide in shadow. A claimed
+// draws lists what the request draws from the buckets of its route's policies,
+// and from whose: of those that are enforced, or of those that decide in shadow. A claimed
 // tenant draws from its address's bucket as well, so that inventing tenants
 // gains nothing.
-func (v *Verdict) draws(into []ratelimit.Draw, shadow bool) []ratelimit.Draw {
-	v.drawnFrom = v.drawnFromArray[:0]
+func (v *Verdict) draws(into []ratelimit.Draw, from []*ratelimit.Policy, shadow bool) ([]ratelimit.Draw, []*ratelimit.Policy) {
 	for _, p := range v.route.policies {
 		if (p.Shadow || v.class.shadow) != shadow || !p.Matches(&v.Estimate, v.Tenant.Name, v.Tenant.Class) {
 			continue
@@ -75,14 +79,14 @@ func (v *Verdict) draws(into []ratelimit.Draw, shadow bool) []ratelimit.Draw {
 				key.Policy = shadowGates + key.Policy
 			}
 			into = append(into, ratelimit.Draw{Key: key, Limit: limit, Cost: cost, Outage: v.route.outage})
-			v.drawnFrom = append(v.drawnFrom, p)
+			from = append(from, p)
 		}
 		add(v.Tenant.ID)
 		if p.PerTenant && v.Tenant.countsAddress() {
 			add(v.Tenant.Address)
 		}
 	}
-	return into
+	return into, from
 }
 
 // shadow decides without waiting, on buckets and seats of its own, what the
@@ -94,15 +98,19 @@ func (a *Admission) shadow(ctx context.Context, v *Verdict, want shed.Want) {
 		return
 	}
 	if v.Shadow = a.wouldRefuse(ctx, v, want); v.Shadow != "" {
-		a.metrics.shadow.WithLabelValues(v.route.name, v.Estimate.Class.String(), string(v.Shadow)).Inc()
+		a.countShadow(v)
 	}
+}
+
+func (a *Admission) countShadow(v *Verdict) {
+	a.metrics.shadow.WithLabelValues(v.route.name, v.Estimate.Class.String(), string(v.Shadow)).Inc()
 }
 
 func (a *Admission) wouldRefuse(ctx context.Context, v *Verdict, want shed.Want) shed.Reason {
 	if v.class.shadow && v.Mode == ModeRefuse {
 		return shed.OverBudget
 	}
-	draws := v.draws(nil, inShadow)
+	draws, _ := v.draws(nil, nil, inShadow)
 	if len(draws) > 0 {
 		grant, err := a.buckets.Reserve(ctx, draws, v.class.admission)
 		switch {

@@ -40,6 +40,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.verdict = v
 	defer s.finish()
 	if !v.Admitted() {
+		leaveBody(w, r)
 		p.refuse(w, r, v, v.Refusal)
 		return
 	}
@@ -52,8 +53,11 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, s *served) {
 	v, x := s.verdict, &s.exchange
 	rt := v.route
 	*x = exchange{
-		owner: s, deadline: v.Deadline, maxBody: rt.config.MaxBody, stream: &v.config.stream, streams: &p.streams,
+		owner: s, maxBody: rt.config.MaxBody, stream: &v.config.stream, streams: &p.streams,
 		trusted: v.config.tenants.isTrusted(s.ask.Peer),
+	}
+	if !v.class.shadow { // there even what takes too long is only counted
+		x.deadline = v.Deadline
 	}
 	rt.upstream.forward(w, r, x)
 	if x.sent {

@@ -48,6 +48,12 @@ func (p headerPolicy) on(r *http.Request, answer http.Header) bool {
 // sharedCache reports whether an answer may be kept by a shared cache (RFC
 // 9111, 3.5): our headers speak of one request and must not be served to others.
 func sharedCache(r *http.Request, answer http.Header) bool {
+	for _, line := range answer["Cache-Control"] {
+		line = strings.ToLower(line)
+		if strings.Contains(line, "no-store") || strings.Contains(line, "private") && !strings.Contains(line, "private=") {
+			return false
+		}
+	}
 	personal := len(r.Header["Authorization"]) > 0 || len(r.Header["Cookie"]) > 0
 	if !personal && len(answer["Expires"]) > 0 {
 		return true
@@ -57,7 +63,7 @@ func sharedCache(r *http.Request, answer http.Header) bool {
 		if strings.Contains(line, "public") || strings.Contains(line, "s-maxage") {
 			return true
 		}
-		if !personal && strings.Contains(line, "max-age") && !strings.Contains(line, "private") && !strings.Contains(line, "no-store") {
+		if !personal && strings.Contains(line, "max-age") {
 			return true
 		}
 	}
@@ -212,7 +218,7 @@ func appendRateLimit(b []byte, p *ratelimit.Policy, g ratelimit.Grant) []byte {
 	b = appendQuoted(b, p.Name)
 	b = strconv.AppendInt(append(b, ";r="...), max(0, int64(g.Left/1000)), 10)
 	reset := g.Reset
-	if !g.OK {
+	if !g.OK && !g.Never { // what never fits is not helped by waiting: the bucket's own state
 		reset = g.Wait
 	}
 	return strconv.AppendInt(append(b, ";t="...), int64(math.Ceil(reset.Seconds())), 10)

@@ -24,6 +24,7 @@ func (p *Proxy) own(w http.ResponseWriter, r *http.Request, ask *Ask) bool {
 	if !ok {
 		return false
 	}
+	leaveBody(w, r)
 	v := &Verdict{Mode: ModeInline, config: c}
 	if name != "explain" {
 		v.refuse(shed.NoRoute, 0, "geoproxy has no such resource")

@@ -32,6 +32,10 @@ func (s *served) answered(res *http.Response) {
 		v.route.cors.learn(origin, res.Header)
 		v.route.cors.expose(origin, res.Header)
 	}
+	if v.class.shadow && v.Shadow == "" && time.Now().After(v.Deadline) {
+		v.Shadow = shed.Deadline
+		s.proxy.admission.countShadow(v)
+	}
 	if !v.route.headers.on(s.request, res.Header) {
 		return
 	}

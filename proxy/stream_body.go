@@ -57,6 +57,27 @@ func (b *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// leaveBody lets an answer of geoproxy's own go out before the request's body
+// has come: net/http would read that first, and so wait for as long as the
+// caller likes. The connection is of no more use then; what is still under way
+// is read for a little time, as in letGo.
+func leaveBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody || r.ProtoMajor != 1 {
+		return // HTTP/2 has no such difficulty
+	}
+	caller := http.NewResponseController(w)
+	if prefix, ok := r.Body.(*bodyPrefix); ok {
+		if prefix.ended() {
+			return
+		}
+		prefix.stop(caller)
+	}
+	if caller.EnableFullDuplex() == nil {
+		w.Header()["Connection"] = []string{"close"}
+		_ = caller.SetReadDeadline(time.Now().Add(lingering)) // a writer without deadlines has no connection to lose
+	}
+}
+
 // letGo takes the body from the transport, which may be waiting for the caller
 // in it. The server then has a little time to read what is left, so that the
 // answer is not lost to a reset of the connection.
@@ -69,6 +90,9 @@ func (b *upload) letGo() {
 		for b.pace.since != 0 {
 			c.changed.Wait()
 		}
+	}
+	if prefix, ok := b.body.(*bodyPrefix); ok {
+		prefix.stop(caller)
 	}
 	_ = caller.SetReadDeadline(time.Now().Add(lingering)) // a writer without deadlines has no connection to lose
 }
