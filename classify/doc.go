@@ -19,7 +19,10 @@
 // A family is one file and one table of golden requests. Its file registers it
 // with a rank: [Families] are asked in the order of their ranks, and the first
 // that recognises a request wins. What a rule of the config recognises comes
-// before all of them, and what nothing recognises is the default cost's. A
+// before all of them, and what nothing recognises is the default cost's. The
+// families of OGC web services go by the query and by XML, which says nothing
+// to an upstream that goes by the path: each of them is heard, and the first of
+// those that go by the path, and the dearest counts. A
 // family reads the request in place, through a view that has one reading of the
 // path, and gives the inputs, which of them it had to assume, and the basis in
 // words; [Classifier.Estimate] does the rest.

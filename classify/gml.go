@@ -27,6 +27,11 @@ func CountGML(b []byte) Geometry {
 // scanGML is CountGML that tells an open end from a malformed document.
 func scanGML(b []byte, box *Bounds) (Geometry, reading) {
 	var x xmlScan
+	return scanGMLWith(&x, b, box)
+}
+
+// scanGMLWith is scanGML for many documents, with one scanner.
+func scanGMLWith(x *xmlScan, b []byte, box *Bounds) (Geometry, reading) {
 	x.reset(b)
 	g := gmlCount{box: box}
 	for {
@@ -34,7 +39,7 @@ func scanGML(b []byte, box *Bounds) (Geometry, reading) {
 		if event == xmlDone {
 			return g.total(), x.how
 		}
-		g.see(&x, event)
+		g.see(x, event)
 	}
 }
 

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"bytes"
+	"iter"
 	"net/http"
 	"strings"
 )
@@ -150,8 +151,13 @@ func (e escaped) lower(buf *lowered) []byte {
 		if n == len(buf) {
 			return nil
 		}
-		var c byte
-		if c, i = e.at(i); c-'A' < 26 {
+		c := e[i]
+		if c == '%' || c == '+' {
+			c, i = e.at(i)
+		} else {
+			i++
+		}
+		if c-'A' < 26 {
 			c |= 0x20
 		}
 		buf[n] = c
@@ -291,6 +297,27 @@ func (v *view) owsDone(a answer) answer {
 		a.Features, a.Vertices = maxInput, maxInput
 	}
 	return a
+}
+
+// format gives the text of a format, without memory of its own for the usual
+// ones.
+func (e escaped) format() string {
+	for _, f := range [...]string{"image/png", "image/jpeg", "image/webp", "image/gif", "image/tiff", "image/png8", "text/xml", "application/json"} {
+		if e.is(f) {
+			return f
+		}
+	}
+	return e.text()
+}
+
+// xmlParts gives the documents of a FILTER, of which there may be several, each
+// in parentheses (OGC 04-094, 13.3.3).
+func xmlParts(text []byte) iter.Seq[[]byte] {
+	text = bytes.TrimSpace(text)
+	if len(text) > 1 && text[0] == '(' && text[len(text)-1] == ')' {
+		text = text[1 : len(text)-1]
+	}
+	return bytes.SplitSeq(text, []byte(")("))
 }
 
 // sides reads a number of pixels: the largest where it comes several times.

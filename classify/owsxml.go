@@ -49,7 +49,12 @@ type xmlScan struct {
 // xmlAttr is an attribute: its local name, and its value as it stands.
 type xmlAttr struct{ name, value []byte }
 
-func (x *xmlScan) reset(b []byte) { *x = xmlScan{b: trimBOM(b)} }
+// reset begins a document. What is left of another one in the arrays is never
+// looked at.
+func (x *xmlScan) reset(b []byte) {
+	x.b, x.i, x.how, x.dtd = trimBOM(b), 0, complete, false
+	x.name, x.text, x.n, x.depth, x.closing, x.rooted = nil, nil, 0, 0, false, false
+}
 
 // attr gives the value of an attribute of the element that just began. A value
 // with references in it has them still.

@@ -135,7 +135,7 @@ func (q *wcsQuery) readKVP(v *view) {
 		case "exceptions":
 			q.exceptions = exceptionsOf(value)
 		case "format":
-			q.format = value.text()
+			q.format = value.format()
 		case "coverage", "coverageid", "identifier":
 			if q.coverage == "" {
 				q.coverage = value.firstItem()

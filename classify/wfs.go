@@ -22,7 +22,7 @@ func recogniseWFS(v *view) (answer, bool) {
 		fromURL := q
 		q = newWFSQuery()
 		q.old, q.new = fromURL.old, fromURL.new
-		q.readXML(v.ows.xml, v.ows.xmlLength)
+		q.readXML(new(xmlScan), v.ows.xml, v.ows.xmlLength)
 		// A server may believe the URL. What the body lacks then is the dearest.
 		q.asks(fromURL.request, fromURL.op)
 	}
@@ -113,6 +113,7 @@ type wfsQuery struct {
 	all       bool    // of which some name no feature
 	malformed bool
 	dtd       bool
+	text      []byte // room for a filter
 }
 
 func newWFSQuery() wfsQuery {
@@ -167,7 +168,7 @@ func (q *wfsQuery) readKVP(v *view) {
 		case "version":
 			q.readVersion(value.text())
 		case "outputformat":
-			q.format = value.text()
+			q.format = value.format()
 			q.file = q.file || fileFormat(q.format)
 		case "exceptions":
 			q.exceptions = exceptionsOf(value)
@@ -192,7 +193,7 @@ func (q *wfsQuery) readKVP(v *view) {
 		case "srsname":
 			crs = readCRS(value)
 		case "filter":
-			q.readFilter(value.text())
+			q.readFilter(value)
 		case "cql_filter":
 			q.filtered = true
 			g := countFilter(value)
@@ -273,21 +274,15 @@ func (q *wfsQuery) readStored(id string) {
 	}
 }
 
-// readFilter reads the filter of a KVP request: XML, several in parentheses.
-func (q *wfsQuery) readFilter(s string) {
-	parts := strings.Split(s, ")(")
-	for i, part := range parts {
-		if i == 0 {
-			part = strings.TrimLeft(part, "( \t\r\n")
-		}
-		if i == len(parts)-1 {
-			part = strings.TrimRight(part, ") \t\r\n")
-		}
-		q.filtered = true
-		if part != "" {
-			q.readXML([]byte(part), float64(len(part)))
-		}
+// readFilter reads the filter of a KVP request.
+func (q *wfsQuery) readFilter(value escaped) {
+	q.filtered = true
+	q.text = value.appendText(q.text[:0])
+	var x xmlScan
+	for part := range xmlParts(q.text) {
+		q.readXML(&x, part, float64(len(part)))
 	}
+	q.dtd = q.dtd || hasDTD(q.text)
 }
 
 // limit is how many features are asked for of each type, infinite where nobody
@@ -425,27 +420,26 @@ func (v *view) layerRows(share float64) float64 {
 
 // readXML reads a request, or a filter by itself. Length is that of the whole
 // document, of which text is what was read.
-func (q *wfsQuery) readXML(text []byte, length float64) {
-	var x xmlScan
+func (q *wfsQuery) readXML(x *xmlScan, text []byte, length float64) {
 	x.reset(text)
 	var g gmlCount
 	f := &q.filters
 	filtered, changing := false, false // in the query, and in a change
 	event := x.next()
 	for ; event != xmlDone; event = x.next() {
-		g.see(&x, event)
+		g.see(x, event)
 		switch event {
 		case xmlText:
 			f.text(x.text)
 		case xmlStart:
 			if x.depth <= 3 && (xmlRoots[string(x.name)] == serviceWFS || string(x.name) == "GetCapabilities") {
-				q.readRequest(&x)
+				q.readRequest(x)
 			}
-			f.start(&x)
+			f.start(x)
 			switch string(x.name) {
 			case "Query":
 				filtered = false
-				q.readQuery(&x)
+				q.readQuery(x)
 			case "StoredQuery":
 				id, _ := x.attr("id")
 				q.readStored(string(id[:min(len(id), 256)]))

@@ -107,6 +107,7 @@ type wmsQuery struct {
 
 	malformed bool
 	dtd       bool
+	text      []byte // room for a filter
 }
 
 func (q *wmsQuery) asks(request owsRequest, op string) {
@@ -142,7 +143,7 @@ func (q *wmsQuery) readKVP(v *view) {
 		case "exceptions":
 			q.exceptions = exceptionsOf(value)
 		case "format":
-			q.format = value.text()
+			q.format = value.format()
 			q.document = q.document || isDocument(q.format)
 		case "transparent":
 			q.transparent = value.isFold("true")
@@ -205,20 +206,17 @@ func (q *wmsQuery) readCRS(value escaped) {
 
 // readFilter counts the geometry in XML in a value.
 func (q *wmsQuery) readFilter(value escaped) {
-	text := value.appendText(make([]byte, 0, len(value)))
+	q.text = value.appendText(q.text[:0])
+	var x xmlScan
 	g, how := Geometry{}, complete
-	if first := bytes.TrimLeft(text, "( \t\r\n"); len(first) > 0 && first[0] == '<' {
-		for part := range bytes.SplitSeq(first, []byte(")(")) {
-			one, read := scanGML(bytes.TrimRight(part, ") \t\r\n"), nil)
-			if g = g.add(one); read != complete && len(part) > 0 {
-				how = read
-			}
-		}
+	for part := range xmlParts(q.text) {
+		one, read := scanGMLWith(&x, part, nil)
+		g, how = g.add(one), max(how, read)
 	}
 	if how != complete {
-		g = g.atBound(float64(len(text)))
+		g = g.atBound(float64(len(q.text)))
 	}
-	q.dtd = q.dtd || hasDTD(text)
+	q.dtd = q.dtd || hasDTD(q.text)
 	q.filter = q.filter.add(g)
 }
 
@@ -343,6 +341,10 @@ func (q *wmsQuery) picture(v *view, a answer) answer {
 // isDocument reports whether a format is no picture of pixels: it holds every
 // feature.
 func isDocument(format string) bool {
+	switch format {
+	case "image/png", "image/jpeg", "image/webp", "image/png8":
+		return false
+	}
 	for _, kind := range [...]string{"pdf", "kml", "kmz", "svg", "geo", "rss", "atom", "json", "utfgrid"} {
 		if containsFold(format, kind) {
 			return true

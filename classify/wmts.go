@@ -64,7 +64,7 @@ func wmtsKVP(v *view, a answer) answer {
 			t.layer = value.firstItem()
 			t.layers = max(t.layers, value.items())
 		case "format":
-			t.format = value.text()
+			t.format = value.format()
 		case "infoformat":
 			a.Format = value.text()
 		case "tilematrixset":
