@@ -23,7 +23,7 @@ import (
 // the picture is a PNG whatever was asked for: browsers and GIS go by the bytes.
 const (
 	maxSide  = 2048
-	maxCoded = 512 * 512
+	maxCoded = 256 * 256
 )
 
 // picture answers with a picture of the size that was asked for.
