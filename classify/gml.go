@@ -246,7 +246,7 @@ func (g *gmlCount) readReferences(s []byte) {
 
 // spaces marks the bytes of a word that are white space, in their highest bit.
 func spaces(w uint64) uint64 {
-	return ^((w | highs) - ('!')*ones | w) & highs
+	return ^(((w | highs) - '!'*ones) | w) & highs
 }
 
 // bound widens the bounds by the positions of a piece of text.

@@ -58,7 +58,7 @@ func (v *view) readOWS() *ows {
 		return o
 	}
 	o.read = true
-	if !v.Request.read() {
+	if !v.read() {
 		v.readPost()
 	}
 	named, implied := services(0), services(0)
@@ -126,15 +126,9 @@ func serviceOfRequest(value escaped) services {
 // serviceOfPath gives the service that the end of a path is called after, as
 // GeoServer's are.
 func serviceOfPath(segment string) services {
-	switch {
-	case strings.EqualFold(segment, "wms"):
-		return serviceWMS
-	case strings.EqualFold(segment, "wmts"):
-		return serviceWMTS
-	case strings.EqualFold(segment, "wfs"):
-		return serviceWFS
-	case strings.EqualFold(segment, "wcs"):
-		return serviceWCS
+	name, _, _ := strings.Cut(segment, ";") // servlets have parameters there
+	if s := serviceOf(escaped(name)); s != serviceOther {
+		return s
 	}
 	return 0
 }
@@ -263,7 +257,7 @@ const forbiddenDTD = "XML with a document type or an entity declaration"
 func (v *view) owsUnknown(a answer) answer {
 	a.Op, a.Class, a.Replayable, a.unsure = opUnknown, Compute, false, true
 	a.Basis = "operation not recognised: default cost"
-	if !v.Request.read() {
+	if !v.read() {
 		a.Class = Write
 	}
 	if !v.Body.empty() {
@@ -277,7 +271,7 @@ func (v *view) owsUnknown(a answer) answer {
 func (v *view) owsDone(a answer) answer {
 	o := &v.ows
 	a.Native = NativeOWS
-	if v.Method != "" && !v.Request.read() {
+	if v.Method != "" && !v.read() {
 		a.body = !v.Body.empty()
 		// What is neither read nor understood may be anything. So may what is
 		// sent by a method that the services do not have.

@@ -105,7 +105,7 @@ func parsePeriod(s []byte) (seconds float64, ok bool) {
 		if !isNumber || end == len(s) {
 			return 0, false
 		}
-		unit := 0.0
+		var unit float64
 		switch s[end] | 0x20 {
 		case 'y':
 			unit = 365 * 86400

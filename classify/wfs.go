@@ -175,9 +175,9 @@ func (q *wfsQuery) readKVP(v *view) {
 		case "typename", "typenames":
 			q.readTypes(value.text())
 		case "count":
-			q.asked = max(q.asked, value.amount())
+			q.asked = max(q.asked, wfsLimit(value))
 		case "maxfeatures":
-			q.other = max(q.other, value.amount())
+			q.other = max(q.other, wfsLimit(value))
 		case "startindex":
 			if x, ok := value.number(); !ok || x > 0 {
 				q.start = max(q.start, value.amount())
@@ -283,6 +283,14 @@ func (q *wfsQuery) readFilter(value escaped) {
 		q.readXML(&x, part, float64(len(part)))
 	}
 	q.dtd = q.dtd || hasDTD(q.text)
+}
+
+// wfsLimit reads a limit. To some servers none is no limit.
+func wfsLimit(value escaped) float64 {
+	if n := value.amount(); n > 0 {
+		return n
+	}
+	return maxInput
 }
 
 // limit is how many features are asked for of each type, infinite where nobody
@@ -490,9 +498,9 @@ func (q *wfsQuery) readRequest(x *xmlScan) {
 			q.format = string(value[:min(len(value), 128)])
 			q.file = q.file || fileFormat(q.format)
 		case "count":
-			q.asked = max(q.asked, value.amount())
+			q.asked = max(q.asked, wfsLimit(value))
 		case "maxFeatures":
-			q.other = max(q.other, value.amount())
+			q.other = max(q.other, wfsLimit(value))
 		case "startIndex", "startPosition":
 			if x, ok := value.number(); !ok || x > 0 {
 				q.start = max(q.start, value.amount())

@@ -252,6 +252,8 @@ func (q *wmsQuery) readXML(text []byte, length float64) {
 				if version, ok := x.attr("version"); ok {
 					q.version = string(version[:min(len(version), 16)])
 				}
+				// What else these two say is not read.
+				q.malformed = q.malformed || q.request == owsInfo || q.request == owsLegend
 			}
 			switch string(x.name) {
 			case "NamedLayer", "UserLayer":

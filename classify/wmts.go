@@ -19,7 +19,7 @@ func recogniseWMTS(v *view) (answer, bool) {
 	if v.speaks(serviceWMTS) {
 		return v.owsDone(wmtsKVP(v, a)), true
 	}
-	if !v.Request.read() {
+	if !v.read() {
 		return answer{}, false
 	}
 	if a, ok := wmtsPath(v, a); ok {
