@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -63,6 +64,17 @@ type Job struct {
 	// Ahead is what stands before an accepted job. Only Get fills it in.
 	Ahead Ahead
 }
+
+// Mark is what changes with every move of a job.
+func Mark(state State, fence int64, gone bool) string {
+	mark := string(state) + "." + strconv.FormatInt(fence, 10)
+	if gone {
+		mark += ".gone"
+	}
+	return mark
+}
+
+func runningMark(k Key) string { return Mark(Running, k.Fence, false) }
 
 // Info is what may be told of a job's request: nothing that was typed.
 type Info struct {

@@ -22,12 +22,13 @@ type Store interface {
 	Submit(ctx context.Context, s Submission) (*Job, error)
 	// Load tells what a queue holds, for one tenant.
 	Load(ctx context.Context, queue, tenant string) (Load, error)
+	// Depths counts what is queued and running, by queue.
+	Depths(ctx context.Context) (map[string]int, error)
 	// Get gives a job, or ErrUnknown.
 	Get(ctx context.Context, id ID) (*Job, error)
 	// List gives an owner's jobs, newest first, without their requests.
 	List(ctx context.Context, owner string, f Filter) ([]*Job, error)
-	// Marks gives, of those ids that are known, what changes with every move
-	// of the job.
+	// Marks gives, of those ids that are known, their [Mark].
 	Marks(ctx context.Context, ids []ID) (map[ID]string, error)
 
 	// Ready names the queues with something to claim.

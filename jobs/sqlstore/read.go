@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"math"
-	"strconv"
 
 	"github.com/geoproxy/geoproxy/jobs"
 )
@@ -47,12 +46,31 @@ func (s *Store) Marks(ctx context.Context, ids []jobs.ID) (map[jobs.ID]string, e
 	marks := make(map[jobs.ID]string, len(ids))
 	for rows.Next() {
 		var id jobs.ID
-		var state string
+		var state jobs.State
 		var fence, gone int64
 		if err := rows.Scan(&id, &state, &fence, &gone); err != nil {
 			return nil, err
 		}
-		marks[id] = state + "." + strconv.FormatInt(fence, 10) + "." + strconv.FormatInt(gone, 10)
+		marks[id] = jobs.Mark(state, fence, gone != 0)
 	}
 	return marks, rows.Err()
+}
+
+// Depths implements [jobs.Store].
+func (s *Store) Depths(ctx context.Context) (map[string]int, error) {
+	rows, err := s.db.QueryContext(ctx, s.text(`SELECT queue, count(*) FROM geoproxy_job WHERE state IN ('accepted','running') GROUP BY queue`))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err says it
+	depths := make(map[string]int)
+	for rows.Next() {
+		var queue string
+		var n int
+		if err := rows.Scan(&queue, &n); err != nil {
+			return nil, err
+		}
+		depths[queue] = n
+	}
+	return depths, rows.Err()
 }
