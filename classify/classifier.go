@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 )
 
 // Classifier prices the requests of one route. It is immutable, and safe for
 // concurrent use.
 type Classifier struct {
-	rules     []rule
-	rulesBody bool     // some rule reads the body
-	families  []family // those that are asked, in their order
-	settings  settings
-	model     model
+	rules      []rule
+	rulesBody  bool     // some rule reads the body
+	rulesQuery bool     // some rule reads the query
+	families   []family // those that are asked, in their order
+	settings   settings
+	model      model
 }
 
 // New compiles a config. The error joins everything that [Config.Check] reports.
@@ -50,6 +52,7 @@ func New(cfg Config) (*Classifier, error) {
 			r.based = cfg.Costs[r.op].Base > 0
 			c.rules = append(c.rules, r)
 			c.rulesBody = c.rulesBody || r.body
+			c.rulesQuery = c.rulesQuery || r.query
 		}
 	}
 	return c, nil
@@ -63,6 +66,17 @@ func New(cfg Config) (*Classifier, error) {
 // body, and is false for streams whose caller waits for an answer before it
 // sends more.
 func (c *Classifier) NeedsBody(r *Request) bool {
+	if method := MethodOverride(r.Header); method != "" {
+		other := *r
+		other.Method = strings.ToUpper(method)
+		if c.needsBody(&other) {
+			return true
+		}
+	}
+	return c.needsBody(r)
+}
+
+func (c *Classifier) needsBody(r *Request) bool {
 	if r.Body.empty() || r.streams() {
 		return false
 	}
@@ -86,8 +100,19 @@ func (c *Classifier) NeedsBody(r *Request) bool {
 // dearest that it could be, and what nothing recognises at the config's default
 // cost.
 //
-// A path that upstreams read in several ways is priced in each.
+// A path or a query that upstreams read in several ways, and a method that a
+// header asks them to take for another, is priced in each.
 func (c *Classifier) Estimate(r *Request) Estimate {
+	best := c.estimate(r)
+	if method := MethodOverride(r.Header); method != "" {
+		other := *r
+		other.Method = strings.ToUpper(method)
+		best = dearer(best, c.estimate(&other))
+	}
+	return best
+}
+
+func (c *Classifier) estimate(r *Request) Estimate {
 	v := c.view(r)
 	defer done(v)
 	var in *ruleInput
@@ -95,9 +120,15 @@ func (c *Classifier) Estimate(r *Request) Estimate {
 		in = &ruleInput{request: r}
 	}
 	best := c.price(v, in, r.Path)
-	PathReadings(r.Path, func(p string) {
-		best = dearer(best, c.price(v, in, p))
-	})
+	also := func(path string) { best = dearer(best, c.price(v, in, path)) }
+	PathReadings(r.Path, also)
+	if c.rulesQuery {
+		queryReadings(r.Query, func(query map[string]string) {
+			in.query = query
+			also(r.Path)
+			PathReadings(r.Path, also)
+		})
+	}
 	return best
 }
 

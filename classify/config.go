@@ -50,10 +50,12 @@ type Assume struct {
 //
 // Expressions see request.method, request.host, request.path (in each reading
 // that an upstream may make of its escapes and dot segments; the dearest
-// counts) and request.headers (names in lower case), query (the last value of
-// each key), and body.bytes, body.features, body.vertices and body.bbox (four
-// numbers). They do not see headers and query keys that hold credentials. One
-// that takes more than 100,000 of CEL's steps fails.
+// counts) and request.headers (names in lower case), query (one value of each
+// key: the last, and where that differs the first, and with pairs that end at
+// ';', in turn; again the dearest counts), and body.bytes, body.features,
+// body.vertices and body.bbox (four numbers). They do not see headers and query
+// keys that hold credentials. One that takes more than 100,000 of CEL's steps
+// fails.
 type Rule struct {
 	Op    string `yaml:"op"`    // the operation's name in metrics and costs; required
 	Class string `yaml:"class"` // defaults to read for GET and HEAD, write otherwise

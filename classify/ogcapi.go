@@ -195,7 +195,7 @@ type ogcQuery struct {
 }
 
 func ogcReadQuery(v *view) ogcQuery {
-	q := ogcQuery{limit: -1, share: -1}
+	q, paged := ogcQuery{limit: -1, share: -1}, false
 	for p := readQuery(v.Query); p.next(); {
 		switch key, value := p.key, p.value; {
 		case key.is("f"):
@@ -225,8 +225,10 @@ func ogcReadQuery(v *view) ogcQuery {
 				q.filter = q.filter.add(g)
 				q.scanned = q.scanned || g.Vertices == 0
 			}
-		case key.isFold("resulttype"):
-			q.hits = q.hits || value.isFold("hits")
+		case key.is("resulttype"), key.is("resultType"):
+			// Only what nobody reads otherwise makes a request cheap: keys of OGC
+			// API know case, and a repeated one has to say the same.
+			q.hits, paged = !paged && value.is("hits"), paged || !value.is("hits")
 		case key.is("transform"):
 			q.changed = q.changed || value != ""
 		default: // sortby, orderby, groupby, q, or a property to filter by

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ type rule struct {
 	vertices   cel.Program
 	cells      cel.Program
 	body       bool // some expression reads the body
+	query      bool // some expression reads the query
 	// based says that the config gives the operation a base, which is then the
 	// price where the rule gives none.
 	based bool
@@ -99,48 +101,54 @@ func (env ruleEnv) compile(r *Rule) (out rule, mistakes []mistake) {
 		if e.text == "" {
 			continue
 		}
-		program, body, wrongs := env.expression(e.text, e.wants)
+		program, reads, wrongs := env.expression(e.text, e.wants)
 		for _, message := range wrongs {
 			wrong(e.key, "%s", message)
 		}
-		*e.program, out.body = program, out.body || body
+		*e.program, out.body, out.query = program, out.body || reads.body, out.query || reads.query
 	}
 	return out, mistakes
 }
 
 var numbers = []*cel.Type{cel.IntType, cel.UintType, cel.DoubleType}
 
+// reads is what an expression looks at that is not always the same.
+type reads struct{ body, query bool }
+
 // expression compiles one expression, which has to give one of the types.
-func (env ruleEnv) expression(text string, wants []*cel.Type) (program cel.Program, body bool, wrongs []string) {
+func (env ruleEnv) expression(text string, wants []*cel.Type) (program cel.Program, uses reads, wrongs []string) {
 	checked, issues := env.Compile(text)
 	if issues.Err() != nil {
 		for _, e := range issues.Errors() {
 			wrongs = append(wrongs, fmt.Sprintf("column %d: %s", e.Location.Column()+1, e.Message))
 		}
-		return nil, false, wrongs
+		return nil, reads{}, wrongs
 	}
 	if got := checked.OutputType(); !slices.ContainsFunc(wants, got.IsExactType) {
 		want := "a number"
 		if len(wants) == 1 {
 			want = wants[0].String()
 		}
-		return nil, false, []string{fmt.Sprintf("column 1: gives %s, not %s", got, want)}
+		return nil, reads{}, []string{fmt.Sprintf("column 1: gives %s, not %s", got, want)}
 	}
 	ast.PreOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		body = body || e.Kind() == ast.IdentKind && strings.HasPrefix(e.AsIdent(), "body.")
+		if e.Kind() == ast.IdentKind {
+			uses.body = uses.body || strings.HasPrefix(e.AsIdent(), "body.")
+			uses.query = uses.query || e.AsIdent() == "query"
+		}
 		if name := keyOf(e); secretName(name) {
 			at := checked.NativeRep().SourceInfo().GetStartLocation(e.ID())
 			wrongs = append(wrongs, fmt.Sprintf("column %d: %q is a credential, which rules do not see", at.Column()+1, name))
 		}
 	}))
 	if len(wrongs) > 0 {
-		return nil, false, wrongs
+		return nil, reads{}, wrongs
 	}
 	program, err := env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxRuleCost))
 	if err != nil {
-		return nil, false, []string{"column 1: " + err.Error()}
+		return nil, reads{}, []string{"column 1: " + err.Error()}
 	}
-	return program, body, nil
+	return program, uses, nil
 }
 
 // keyOf gives the header or query key that e looks up: m.key, m["key"] or
@@ -370,16 +378,36 @@ func bodyBytes(b Body) int64 {
 }
 
 // queryMap is the last value of each key, without credentials.
-func queryMap(raw string) map[string]string {
+func queryMap(raw string) map[string]string { return queryReading(raw, false, false) }
+
+// queryReadings calls visit with every other map that an upstream may make of a
+// query: of a repeated key it may take the first value, and ';' may end a pair.
+func queryReadings(raw string, visit func(map[string]string)) {
+	last := queryMap(raw)
+	split := []bool{false}
+	if strings.IndexByte(raw, ';') >= 0 {
+		split = append(split, true)
+		visit(queryReading(raw, false, true))
+	}
+	for _, semicolons := range split {
+		if first := queryReading(raw, true, semicolons); !maps.Equal(first, last) {
+			visit(first)
+		}
+	}
+}
+
+// queryReading is one value of each key, the first or the last, without
+// credentials. Pairs end at '&', and at ';' where asked.
+func queryReading(raw string, first, semicolons bool) map[string]string {
 	query := make(map[string]string)
-	for part := range strings.SplitSeq(raw, "&") {
-		if part == "" {
+	ends := func(c rune) bool { return c == '&' || semicolons && c == ';' }
+	for part := range strings.FieldsFuncSeq(raw, ends) {
+		key, value, _ := strings.Cut(part, "=")
+		name := escaped(key).text()
+		if _, known := query[name]; known && first || secretName(name) {
 			continue
 		}
-		key, value, _ := strings.Cut(part, "=")
-		if name := escaped(key).text(); !secretName(name) {
-			query[name] = escaped(value).text()
-		}
+		query[name] = escaped(value).text()
 	}
 	return query
 }
