@@ -28,8 +28,9 @@ func TestClients(t *testing.T) {
 	b.StartTipg(t)
 	b.StartPygeoapi(t)
 	const (
-		wms  = "&LAYERS=parcels&STYLES=&BBOX=5.0,52.0,5.12,52.1&FORMAT=image/png&TILESIZE=256&OVERVIEWCOUNT=6&MINRESOLUTION=0.00002"
-		part = " -q -of PNG -outsize 300 200 /vsistdout/ "
+		wms = "&LAYERS=parcels&STYLES=&BBOX=5.0,52.0,5.12,52.1&FORMAT=image/png&TILESIZE=256&OVERVIEWCOUNT=6&MINRESOLUTION=0.00002"
+		png = "gdal_translate -q -of PNG -outsize 300 200 "
+		out = " /vsistdout/"
 		// Web Mercator, in the middle of the bed's ground.
 		mercator = "-projwin 561000 6810000 565000 6806000"
 	)
@@ -37,7 +38,7 @@ func TestClients(t *testing.T) {
 		name, server, script string
 		atLeast              int // requests
 	}{
-		{"ogrinfo, WFS 2.0", b.MapServer, `ogrinfo -ro -so "WFS:http://$HOST/bed?SERVICE=WFS&VERSION=2.0.0" parcels`, 3},
+		{"ogrinfo, WFS 2.0", b.MapServer, `ogrinfo -ro -so "WFS:http://$HOST/bed?SERVICE=WFS&VERSION=2.0.0" parcels -spat 5.05 52.05 5.06 52.06`, 3},
 		{"ogr2ogr, WFS 2.0 in pages", b.MapServer, `ogr2ogr -f CSV /vsistdout/ "WFS:http://$HOST/bed?SERVICE=WFS&VERSION=2.0.0" parcels -spat 5.05 52.05 5.06 52.06 --config OGR_WFS_PAGE_SIZE 50 --config OGR_WFS_PAGING_ALLOWED YES`, 8},
 		{"ogr2ogr, WFS 2.0, filter", b.MapServer, `ogr2ogr -f CSV /vsistdout/ "WFS:http://$HOST/bed?SERVICE=WFS&VERSION=2.0.0" parcels -where "landuse = 'water' AND value_eur > 800000"`, 3},
 		{"ogr2ogr, WFS 1.1, filter", b.MapServer, `ogr2ogr -f CSV /vsistdout/ "WFS:http://$HOST/bed?SERVICE=WFS&VERSION=1.1.0" roads -where "name = 'Road 123'" -lco GEOMETRY=AS_WKT`, 3},
@@ -45,16 +46,17 @@ func TestClients(t *testing.T) {
 		{"ogr2ogr, WFS, few rows of many bytes", b.MapServer, `ogr2ogr -f CSV /vsistdout/ "WFS:http://$HOST/bed?SERVICE=WFS&VERSION=2.0.0" districts -lco GEOMETRY=AS_WKT`, 3},
 		{"ogr2ogr, OGC API Features", b.MapServer, `ogr2ogr -f CSV /vsistdout/ "OAPIF:http://$HOST/bed/ogcapi" parcels -limit 250 -oo PAGE_SIZE=100 -lco GEOMETRY=AS_WKT`, 4},
 		{"ogr2ogr, OGC API Features of tipg", b.Tipg, `ogr2ogr -f CSV /vsistdout/ "OAPIF:http://$HOST" public.roads -limit 250 -oo PAGE_SIZE=100 -lco GEOMETRY=AS_WKT`, 4},
-		{"ogr2ogr, vector tiles of tipg", b.Tipg, `ogr2ogr -f CSV /vsistdout/ "MVT:http://$HOST/collections/public.roads/tiles/WebMercatorQuad/14/8422/5407" -oo METADATA_FILE= -lco GEOMETRY=AS_WKT | sort`, 1},
-		{"gdal_translate, WMS 1.3.0", b.MapServer, `gdal_translate` + part + `-projwin 5.04 52.06 5.06 52.04 "WMS:http://$HOST/bed?SERVICE=WMS&VERSION=1.3.0&REQUEST=GetMap&CRS=CRS:84` + wms + `"`, 2},
-		{"gdal_translate, WMS 1.1.1", b.MapServer, `gdal_translate` + part + `-projwin 5.04 52.06 5.06 52.04 "WMS:http://$HOST/bed?SERVICE=WMS&VERSION=1.1.1&REQUEST=GetMap&SRS=EPSG:4326` + wms + `"`, 2},
+		{"ogr2ogr, vector tiles of tipg", b.Tipg, `mkdir -p 14/8422 && curl -sSf -o 14/8422/5407.mvt "http://$HOST/collections/public.roads/tiles/WebMercatorQuad/14/8422/5407" && ogr2ogr -f CSV /vsistdout/ MVT:14/8422/5407.mvt -lco GEOMETRY=AS_WKT`, 1},
+		{"gdal_translate, WMS 1.3.0", b.MapServer, png + `-projwin 5.04 52.06 5.06 52.04 "WMS:http://$HOST/bed?SERVICE=WMS&VERSION=1.3.0&REQUEST=GetMap&CRS=CRS:84` + wms + `"` + out, 2},
+		{"gdal_translate, WMS 1.1.1", b.MapServer, png + `-projwin 5.04 52.06 5.06 52.04 "WMS:http://$HOST/bed?SERVICE=WMS&VERSION=1.1.1&REQUEST=GetMap&SRS=EPSG:4326` + wms + `"` + out, 2},
 		{"gdal_translate, WCS 2.0.1", b.MapServer, `gdal_translate -q -of GTiff -projwin 5.02 52.04 5.03 52.03 "WCS:http://$HOST/bed?SERVICE=WCS&VERSION=2.0.1&COVERAGE=dem" out.tif && gdalinfo -checksum -nofl -nomd out.tif`, 3},
-		{"gdal_translate, WMTS of MapProxy", b.MapProxy, `gdal_translate` + part + mercator + ` "WMTS:http://$HOST/wmts/1.0.0/WMTSCapabilities.xml,layer=parcels"`, 2},
-		{"gdal_translate, WMTS of MapCache", b.MapCache, `gdal_translate` + part + mercator + ` "WMTS:http://$HOST/wmts/1.0.0/WMTSCapabilities.xml,layer=parcels"`, 2},
-		{"gdal_translate, WMS of MapProxy", b.MapProxy, `gdal_translate` + part + mercator + ` "WMS:http://$HOST/service?SERVICE=WMS&VERSION=1.1.1&REQUEST=GetMap&SRS=EPSG:3857&LAYERS=parcels&STYLES=&BBOX=556000,6800000,570000,6820000&FORMAT=image/png&TILESIZE=256&OVERVIEWCOUNT=4&MINRESOLUTION=2"`, 2},
-		{"gdal_translate, TMS of MapProxy", b.MapProxy, `gdal_translate` + part + mercator + ` "$(tms "http://$HOST/tms/1.0.0/parcels/webmercator/\${z}/\${x}/\${y}.png" bottom)"`, 2},
-		{"gdal_translate, XYZ of MapCache", b.MapCache, `gdal_translate` + part + mercator + ` "$(tms "http://$HOST/gmaps/parcels@GoogleMapsCompatible/\${z}/\${x}/\${y}.png" top)"`, 2},
-		{"gdal_translate, tiles of TiTiler", b.TiTiler, `gdal_translate` + part + mercator + ` "$(tms "http://$HOST/cog/tiles/WebMercatorQuad/\${z}/\${x}/\${y}.png?url=` + b.Data + `/ortho.tif" top)"`, 2},
+		{"gdal_translate, WMTS of MapProxy", b.MapProxy, png + mercator + ` "WMTS:http://$HOST/wmts/1.0.0/WMTSCapabilities.xml,layer=parcels"` + out, 2},
+		{"gdal_translate, WMTS of MapCache", b.MapCache, png + mercator + ` "WMTS:http://$HOST/wmts/1.0.0/WMTSCapabilities.xml,layer=parcels"` + out, 2},
+		{"gdal_translate, WMS of MapProxy", b.MapProxy, png + mercator + ` "WMS:http://$HOST/service?SERVICE=WMS&VERSION=1.1.1&REQUEST=GetMap&SRS=EPSG:3857&LAYERS=parcels&STYLES=&BBOX=556000,6800000,570000,6820000&FORMAT=image/png&TILESIZE=256&OVERVIEWCOUNT=4&MINRESOLUTION=2"` + out, 2},
+		{"gdal_translate, tiles of MapProxy", b.MapProxy, png + mercator + ` "$(tms "http://$HOST/tiles/1.0.0/parcels/EPSG3857/\${z}/\${x}/\${y}.png?origin=nw" top)"` + out, 2},
+		{"gdal_translate, TMS of MapCache", b.MapCache, png + mercator + ` "$(tms "http://$HOST/tms/1.0.0/parcels@GoogleMapsCompatible/\${z}/\${x}/\${y}.png" bottom)"` + out, 2},
+		{"gdal_translate, XYZ of MapCache", b.MapCache, png + mercator + ` "$(tms "http://$HOST/gmaps/parcels@GoogleMapsCompatible/\${z}/\${x}/\${y}.png" top)"` + out, 2},
+		{"gdal_translate, tiles of TiTiler", b.TiTiler, png + mercator + ` "$(tms "http://$HOST/cog/tiles/WebMercatorQuad/\${z}/\${x}/\${y}.png?url=` + b.Data + `/ortho.tif" top)"` + out, 2},
 		{"OWSLib, WMS 1.3.0", b.MapServer, owslib(`
 from owslib.wms import WebMapService
 s = WebMapService(base + "/bed", version="1.3.0")
@@ -97,8 +99,8 @@ print(s.collection_items("parcels", limit=5, bbox=[5.04, 52.04, 5.05, 52.05]))`)
 		{"OWSLib, processes of pygeoapi", b.Pygeoapi, owslib(`
 from owslib.ogcapi.processes import Processes
 s = Processes(base)
-print([p["id"] for p in s.processes()])
-print(s.execute("hello-world", {"name": "bed", "message": "hi"}))`), 2},
+print([p["id"] for p in s.processes()["processes"]], s.process("hello-world")["version"])`), 2},
+		{"curl, a process of pygeoapi", b.Pygeoapi, `curl -sS --fail-with-body -H "Content-Type: application/json" -d '{"inputs":{"name":"bed","message":"hello"}}' "http://$HOST/processes/hello-world/execution"`, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) { sameThroughGeoproxy(t, test.server, test.script, test.atLeast) })
 	}
@@ -123,10 +125,10 @@ func sameThroughGeoproxy(t *testing.T, server, script string, atLeast int) {
 	got := r.asked(t, proxy.Address)
 
 	if direct.err != nil || direct.out == "" {
-		t.Fatalf("directly: %v\n%.2000s%.2000s", direct.err, direct.out, direct.errors)
+		t.Fatalf("directly: %v\n%.2000q\n%.2000s", direct.err, direct.out, direct.errors)
 	}
 	if through.err != nil || direct.sum() != through.sum() {
-		t.Errorf("directly it printed %s:\n%.2000s\nthrough geoproxy %s (%v):\n%.2000s%.2000s",
+		t.Errorf("directly it printed %s: %.2000q\nthrough geoproxy %s (%v): %.2000q\n%.2000s",
 			direct.sum(), direct.out, through.sum(), through.err, through.out, through.errors)
 	}
 	if len(want) < atLeast {
@@ -156,7 +158,7 @@ const functions = `
 tms() { cat <<XML
 <GDAL_WMS><Service name="TMS"><ServerUrl>$(sed 's/&/\&amp;/g' <<< "$1")</ServerUrl></Service>
 <DataWindow><UpperLeftX>-20037508.34</UpperLeftX><UpperLeftY>20037508.34</UpperLeftY><LowerRightX>20037508.34</LowerRightX><LowerRightY>-20037508.34</LowerRightY><TileLevel>16</TileLevel><TileCountX>1</TileCountX><TileCountY>1</TileCountY><YOrigin>$2</YOrigin></DataWindow>
-<Projection>EPSG:3857</Projection><BandsCount>4</BandsCount></GDAL_WMS>
+<Projection>EPSG:3857</Projection><BlockSizeX>256</BlockSizeX><BlockSizeY>256</BlockSizeY><BandsCount>4</BandsCount></GDAL_WMS>
 XML
 }
 `
