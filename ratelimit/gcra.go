@@ -59,30 +59,21 @@ func (b *bucket) isFull(now int64) bool {
 
 // debit takes cost where the caller can be due within wait, and says in how
 // many nanoseconds it is due, rounded up. Otherwise it takes nothing and says
-// when the cost would fit, or that it never will.
-func (b *bucket) debit(cost Milli, wait, now int64) (due int64, ok, never bool) {
-	if !b.limit.fits(cost) {
+// when the cost would fit, or that it never will. It takes the cost times over:
+// from a share of the bucket, where a cost may need more than one filling.
+func (b *bucket) debit(cost, times Milli, wait, now int64) (due int64, ok, never bool) {
+	if !b.limit.valid() || cost > b.limit.Burst {
 		return 0, false, true
 	}
-	due, ok = b.take(cost, wait, now)
-	return due, ok, false
-}
-
-// fits reports whether a full bucket has as much as cost.
-func (l Limit) fits(cost Milli) bool { return l.valid() && cost <= l.Burst }
-
-// take is debit of a cost that may be above the burst: it then waits for more
-// than one filling.
-func (b *bucket) take(cost Milli, wait, now int64) (due int64, ok bool) {
 	b.refill(now)
 	before := *b
-	b.move(b.limit.span(cost))
+	b.move(b.limit.span(cost * times))
 	due = b.due(now)
 	if due > min(wait, maxSpan) {
 		*b = before
-		return due, false
+		return due, false, false
 	}
-	return due, true
+	return due, true, false
 }
 
 // due is how long it takes until the bucket is out of debt: until what it lacks

@@ -222,11 +222,11 @@ func TestRefundRestoresExactly(t *testing.T) {
 		b := bucket{limit: drawLimit(t)}
 		cost := logarithmic(1, float64(b.limit.Burst))
 		for range rapid.IntRange(0, 20).Draw(t, "before") {
-			b.debit(Milli(cost.Draw(t, "cost")), maxSpan, 0)
+			b.debit(Milli(cost.Draw(t, "cost")), 1, maxSpan, 0)
 		}
 		b.refill(7)
 		before, taken := b, Milli(cost.Draw(t, "taken"))
-		if _, ok, _ := b.debit(taken, maxSpan, 7); ok {
+		if _, ok, _ := b.debit(taken, 1, maxSpan, 7); ok {
 			b.credit(taken, 7)
 		}
 		if b != before {
@@ -240,7 +240,7 @@ func TestRefundRestoresExactly(t *testing.T) {
 func TestRateDoesNotDrift(t *testing.T) {
 	b := bucket{limit: Limit{Tokens: 3e9, Every: time.Second, Burst: 10}}
 	for range 3_000_000 {
-		if _, ok, _ := b.debit(1, math.MaxInt64, 0); !ok {
+		if _, ok, _ := b.debit(1, 1, math.MaxInt64, 0); !ok {
 			t.Fatal("refused")
 		}
 	}
@@ -253,7 +253,7 @@ func TestAdoptKeepsTheUsedShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := bucket{limit: drawLimit(t)}
 		for range rapid.IntRange(0, 5).Draw(t, "draws") {
-			b.debit(Milli(logarithmic(1, float64(b.limit.Burst)).Draw(t, "cost")), maxSpan, 0)
+			b.debit(Milli(logarithmic(1, float64(b.limit.Burst)).Draw(t, "cost")), 1, maxSpan, 0)
 		}
 		was, limit := float64(b.reset(0))/float64(wholeSpan(b.limit)), drawLimit(t)
 		b.adopt(limit, 0)

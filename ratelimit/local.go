@@ -118,10 +118,7 @@ func (l *Local) reserveTimes(times Milli, draws []Draw, wait time.Duration, now 
 		}
 		undo = append(undo, touched{b, *b, fresh})
 		if d.Cost > 0 {
-			due, ok, never := int64(0), false, !b.limit.fits(d.Cost)
-			if !never {
-				due, ok = b.take(d.Cost*times, int64(max(0, wait)), now)
-			}
+			due, ok, never := b.debit(d.Cost, times, int64(max(0, wait)), now)
 			grant.Weigh(i, time.Duration(due), ok, never)
 		}
 	}

@@ -157,8 +157,7 @@ var errRestarted = errors.New("the server has been restarted: its memory may be 
 func (b *Buckets) greet(node string) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, cn *redis.Conn) error {
 		info, err := cn.Info(ctx, "server").Result()
-		var refused redis.Error
-		if errors.As(err, &refused) {
+		if _, refused := errors.AsType[redis.Error](err); refused {
 			return nil // it may not be asked: the heartbeat finds a loss within a second
 		}
 		if err != nil {

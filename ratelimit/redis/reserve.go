@@ -77,9 +77,13 @@ func (b *Buckets) reserve(ctx context.Context, draws []ratelimit.Draw, until tim
 	var resets [8]time.Duration
 	order, full := inOrder(room[:0], draws), append(resets[:0], make([]time.Duration, len(draws))...)
 	g := ratelimit.Grant{OK: true}
-	taken := 0 // of order
-	for _, i := range order {
+	taken := 0                 // of order
+	var lookedAt time.Duration // what draws of the same bucket, only looked at, would have taken
+	for at, i := range order {
 		d := &draws[i]
+		if at > 0 && d.Key != draws[order[at-1]].Key {
+			lookedAt = 0
+		}
 		// Once one has refused, the others are only looked at: the graver
 		// refusal is told.
 		reset, ok, err := b.draw(asking, d, until, g.OK)
@@ -92,16 +96,19 @@ func (b *Buckets) reserve(ctx context.Context, draws []ratelimit.Draw, until tim
 			return g, err
 		}
 		full[i] = reset
+		debited := ok && g.OK
 		owed := reset
-		if !ok || !g.OK {
-			owed += duration(seconds(d.Limit, d.Cost))
+		if !debited {
+			owed += lookedAt + duration(seconds(d.Limit, d.Cost))
 		}
 		wait := due(d.Limit, owed)
 		// What was granted and is due too late by now, because the answer was
 		// slow to come, is of no use.
 		inTime := ok && wait <= time.Until(until)
-		if g.OK && ok {
+		if debited {
 			taken++
+		} else if inTime {
+			lookedAt = owed - reset
 		}
 		if d.Cost > 0 {
 			g.Weigh(i, wait, inTime, false)

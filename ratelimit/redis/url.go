@@ -121,8 +121,7 @@ var quiet = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
 // plain is a mistake in a URL without the URL.
 func plain(err error) error {
-	var inURL *url.Error
-	if errors.As(err, &inURL) {
+	if inURL, ok := errors.AsType[*url.Error](err); ok {
 		err = inURL.Err
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "redis: "))

@@ -56,7 +56,7 @@ func freePort(tb testing.TB) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // nothing was sent
+	defer l.Close()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
@@ -83,7 +83,7 @@ func (s *Server) URL() string { return "redis://" + s.Address + "/0" }
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	s.log = &bytes.Buffer{}
-	s.process = exec.Command(s.args[0], s.args[1:]...) //nolint:gosec,noctx // a test's own arguments; ended by Stop
+	s.process = exec.Command(s.args[0], s.args[1:]...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	if err := s.process.Start(); err != nil {
 		tb.Fatal(err)
@@ -111,10 +111,16 @@ func (s *Server) kill() {
 }
 
 // Pause stops the server from running; connections to it stay open.
-func (s *Server) Pause(tb testing.TB) { s.signal(tb, syscall.SIGSTOP) }
+func (s *Server) Pause(tb testing.TB) {
+	tb.Helper()
+	s.signal(tb, syscall.SIGSTOP)
+}
 
 // Resume ends Pause.
-func (s *Server) Resume(tb testing.TB) { s.signal(tb, syscall.SIGCONT) }
+func (s *Server) Resume(tb testing.TB) {
+	tb.Helper()
+	s.signal(tb, syscall.SIGCONT)
+}
 
 func (s *Server) signal(tb testing.TB, signal syscall.Signal) {
 	tb.Helper()
@@ -129,7 +135,7 @@ func (s *Server) answers() bool {
 	if err != nil {
 		return false
 	}
-	defer conn.Close() //nolint:errcheck // it was only asked
+	defer conn.Close()
 	if s.encrypted {
 		return true // who listens has read its certificate
 	}

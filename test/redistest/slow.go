@@ -32,7 +32,7 @@ func NewSlow(tb testing.TB, address string) *Slow {
 			if err != nil {
 				return
 			}
-			server, err := net.Dial("tcp", address) //nolint:noctx // ends with the listener
+			server, err := net.Dial("tcp", address)
 			if err != nil {
 				_ = client.Close()
 				continue
