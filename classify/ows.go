@@ -2,7 +2,6 @@ package classify
 
 import (
 	"bytes"
-	"iter"
 	"net/http"
 	"strings"
 )
@@ -304,15 +303,18 @@ func (e escaped) format() string {
 	return e.text()
 }
 
-// xmlParts gives the documents of a FILTER, of which there may be several, each
-// in parentheses (OGC 04-094, 13.3.3).
-func xmlParts(text []byte) iter.Seq[[]byte] {
+// filterParts gives the documents of a FILTER, joined by ")(": of several each
+// is in parentheses (OGC 04-094, 13.3.3).
+func filterParts(text []byte) []byte {
 	text = bytes.TrimSpace(text)
 	if len(text) > 1 && text[0] == '(' && text[len(text)-1] == ')' {
 		text = text[1 : len(text)-1]
 	}
-	return bytes.SplitSeq(text, []byte(")("))
+	return text
 }
+
+// filterJoint stands between the documents of a FILTER.
+const filterJoint = ")("
 
 // sides reads a number of pixels: the largest where it comes several times.
 func sides(at *float64, value escaped) {

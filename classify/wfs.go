@@ -279,7 +279,9 @@ func (q *wfsQuery) readFilter(value escaped) {
 	q.filtered = true
 	q.text = value.appendText(q.text[:0])
 	var x xmlScan
-	for part := range xmlParts(q.text) {
+	for rest, more := filterParts(q.text), true; more; {
+		var part []byte
+		part, rest, more = bytes.Cut(rest, []byte(filterJoint))
 		q.readXML(&x, part, float64(len(part)))
 	}
 	q.dtd = q.dtd || hasDTD(q.text)

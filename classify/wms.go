@@ -209,7 +209,9 @@ func (q *wmsQuery) readFilter(value escaped) {
 	q.text = value.appendText(q.text[:0])
 	var x xmlScan
 	g, how := Geometry{}, complete
-	for part := range xmlParts(q.text) {
+	for rest, more := filterParts(q.text), true; more; {
+		var part []byte
+		part, rest, more = bytes.Cut(rest, []byte(filterJoint))
 		one, read := scanGMLWith(&x, part, nil)
 		g, how = g.add(one), max(how, read)
 	}
