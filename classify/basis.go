@@ -16,6 +16,10 @@ func (b *basis) text(s string) *basis {
 
 func (b *basis) number(x float64) *basis {
 	var digits [32]byte
+	if whole := int64(x); float64(whole) == x && x < maxInput { // most are, and that is faster
+		b.n += copy(b.buf[b.n:], strconv.AppendInt(digits[:0], whole, 10))
+		return b
+	}
 	if x < maxInput {
 		b.n += copy(b.buf[b.n:], strconv.AppendFloat(digits[:0], x, 'f', -1, 64))
 		return b
