@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"time"
@@ -115,7 +116,7 @@ func newModel(cfg Config) model {
 	maps.Copy(m.ops, fitted)
 	for i := range cfg.Rules {
 		if _, known := m.ops[cfg.Rules[i].Op]; !known {
-			m.ops[cfg.Rules[i].Op] = fitted[byClass[cfg.Rules[i].class(http.MethodGet)]]
+			m.ops[cfg.Rules[i].Op] = fitted[byClass[cfg.Rules[i].class(http.MethodGet)]].whole()
 		}
 	}
 	if cfg.Profile == profileGuide {
@@ -130,6 +131,16 @@ func newModel(cfg Config) model {
 		m.ops[op] = m.ops[op].with(cost)
 	}
 	return m
+}
+
+// whole gives an input that the operation does not have the rate of one that
+// has it: a rule may name any.
+func (r rates) whole() rates {
+	items, zonal := fitted["items"], fitted["zonal"]
+	return rates{
+		base: r.base, byte: cmp.Or(r.byte, perByte), cell: cmp.Or(r.cell, zonal.cell),
+		feature: cmp.Or(r.feature, items.feature), vertex: cmp.Or(r.vertex, items.vertex),
+	}
 }
 
 func (r rates) with(c Cost) rates {

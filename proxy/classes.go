@@ -60,8 +60,9 @@ func compileClass(class classify.Class, said ClassConfig, shadow bool) classPoli
 		tooBig:    TooBig(cmp.Or(said.TooBig, base.TooBig)),
 		shadow:    shadow || (said.Enforce != nil && !*said.Enforce),
 	}
-	p.inline = cmp.Or(said.Inline, defaultInline).Seconds()
-	p.alwaysQueue = cmp.Or(said.AlwaysQueue, min(defaultAlwaysQueue, p.deadline)).Seconds()
+	alwaysQueue := cmp.Or(said.AlwaysQueue, min(defaultAlwaysQueue, p.deadline))
+	p.alwaysQueue = alwaysQueue.Seconds()
+	p.inline = cmp.Or(said.Inline, min(defaultInline, alwaysQueue)).Seconds()
 	return p
 }
 

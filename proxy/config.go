@@ -114,7 +114,8 @@ type ClassConfig struct {
 	Admission time.Duration `yaml:"admission"`
 	// Deadline is the longest until the upstream's header; admission used up is gone.
 	Deadline time.Duration `yaml:"deadline"`
-	// Inline is the estimate up to which a request is always run at once. Defaults to 2s.
+	// Inline is the estimate up to which a request is always run at once.
+	// Defaults to min(2s, AlwaysQueue).
 	Inline time.Duration `yaml:"inline"`
 	// AlwaysQueue is the estimate from which it is too big to wait for.
 	// Defaults to min(30s, Deadline).

@@ -16,8 +16,8 @@ import (
 
 // ServeHTTP decides on a request and forwards or refuses it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.requests.Add(1)
-	defer p.requests.Done()
+	p.requests.begin()
+	defer p.requests.end()
 	s := &served{proxy: p, request: r, ask: Ask{
 		Request: classify.Request{Method: r.Method, Host: r.Host, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header},
 		Peer:    peerOf(r),

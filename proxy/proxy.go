@@ -22,11 +22,11 @@ type Proxy struct {
 	secret    []byte
 	accessLog atomic.Bool
 
-	reloading sync.Mutex // one reload at a time
+	reloading sync.Mutex      // one reload at a time
 	stopping  context.Context //nolint:containedctx // it is the process's own: the base of every request's
 	stop      context.CancelCauseFunc
-	requests  sync.WaitGroup // upgraded ones included, which no server waits for
-	streams   streams        // what all exchanges share
+	requests  inFlight // upgraded ones included, which no server waits for
+	streams   streams  // what all exchanges share
 }
 
 // Parts are what a Proxy is given.
@@ -87,18 +87,11 @@ func (p *Proxy) Admission() *Admission { return p.admission }
 // ctx ends first, those that wait are refused with 503 and those under way are
 // cancelled, upgraded connections included.
 func (p *Proxy) Drain(ctx context.Context) {
-	done := make(chan struct{})
-	go func() {
-		p.requests.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
+	if p.requests.drained(ctx) {
 		return
-	case <-ctx.Done():
 	}
 	p.stop(errDraining)
-	<-done
+	p.requests.drained(context.Background())
 }
 
 // Close ends what runs in the background. Call it after Drain.
