@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -697,6 +698,39 @@ func TestLongWaitsAreNotStated(t *testing.T) {
 		if (a.header.Get("Retry-After") != "") != stated || strings.Contains(a.body, "retry_after_seconds") != stated {
 			t.Errorf("%s: Retry-After %q, %s", path, a.header.Get("Retry-After"), a.body)
 		}
+	}
+}
+
+// TestGatesThatComeBack: a config without a gate, and one with it again, do not
+// make it another: who is behind it still is.
+func TestGatesThatComeBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *proxy.Config) {
+		c.Gates["gis"] = shed.GateConfig{Seats: 1, Queue: 1}
+		c.Routes[0].Classes = map[string]proxy.ClassConfig{"read": {Admission: 10 * time.Millisecond}}
+	})
+	inside, leave := make(chan struct{}), make(chan struct{})
+	b.handle(func(http.ResponseWriter, *http.Request) { inside <- struct{}{}; <-leave })
+	var first sync.WaitGroup
+	first.Go(func() { b.get("/read") })
+	<-inside
+	without := b.config
+	without.Gates = map[string]shed.GateConfig{"other": {Seats: 1}}
+	without.Upstreams = map[string]proxy.UpstreamConfig{"up": {URL: b.config.Upstreams["up"].URL, Gate: proxy.GateRef{Name: "other"}}}
+	for range 2 {
+		for _, next := range []proxy.Config{without, without, b.config} {
+			if err := b.proxy.Reload(next); err != nil {
+				t.Fatal(err)
+			}
+			runtime.GC()
+		}
+		b.wantRefusal(b.get("/read"), http.StatusServiceUnavailable, "concurrency")
+	}
+	close(leave)
+	first.Wait()
+	b.handle(func(http.ResponseWriter, *http.Request) {})
+	if a := b.get("/read"); a.status != http.StatusOK {
+		t.Errorf("the seat was not given back: %d", a.status)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"weak"
 
 	"github.com/geoproxy/geoproxy/classify"
 	"github.com/geoproxy/geoproxy/ratelimit"
@@ -23,7 +24,8 @@ type compiled struct {
 	config       Config
 	tenants      *tenants
 	routes       *routeTable
-	gates        map[string]*shed.Gate // living ones, by name; those that decide in shadow too
+	gates        map[string]*shed.Gate              // living ones, by name; those that decide in shadow too
+	left         map[string]weak.Pointer[shed.Gate] // those of earlier configs, while requests hold on to them
 	upstreams    map[string]*upstream
 	body         classify.BodyConfig
 	stream       StreamConfig
@@ -73,9 +75,13 @@ func compile(cfg Config, old *compiled, secret []byte, m *metrics, log *slog.Log
 		errs = append(errs, errors.New("no upstream and no routes"))
 	}
 	if err := errors.Join(errs...); err != nil {
+		if c.tenants != old.tenants {
+			c.tenants.close()
+		}
 		return nil, err
 	}
 	c.routes = newRouteTable(compiledRoutes)
+	c.keepLeft(old)
 	if !c.hasGates() {
 		log.Warn("no gate is configured: one stands in, in shadow: it counts and refuses nothing",
 			slog.Int("seats", c.gates[onlyGate].Stats().Seats))
@@ -87,6 +93,23 @@ func compile(cfg Config, old *compiled, secret []byte, m *metrics, log *slog.Log
 func (c *compiled) commit() {
 	for name, g := range c.gates {
 		g.Reconfigure(c.gateConfig(name))
+	}
+}
+
+// keepLeft remembers the gates that this config does not have, for one that has
+// them again while requests of an earlier config are still behind them: another
+// gate of the same name would let in as many once more.
+func (c *compiled) keepLeft(old *compiled) {
+	c.left = make(map[string]weak.Pointer[shed.Gate])
+	for name, g := range old.left {
+		if c.gates[name] == nil && g.Value() != nil {
+			c.left[name] = g
+		}
+	}
+	for name, g := range old.gates {
+		if c.gates[name] == nil {
+			c.left[name] = weak.Make(g)
+		}
 	}
 }
 
@@ -200,6 +223,9 @@ func (c *compiled) gate(name string, cfg shed.GateConfig, old *compiled) *shed.G
 		return g
 	}
 	g := old.gates[name]
+	if g == nil {
+		g = old.left[name].Value()
+	}
 	if g == nil {
 		g = shed.NewGate(name, cfg)
 	}

@@ -3,6 +3,8 @@ package proxy
 import (
 	"testing"
 	"time"
+
+	"github.com/geoproxy/geoproxy/classify"
 )
 
 // TestModeTable walks the wire contract's table row by row.
@@ -81,5 +83,15 @@ func TestModeTable(t *testing.T) {
 		if words := got.words(c.in); words != c.words {
 			t.Errorf("%s: %q; want %q", name, words, c.words)
 		}
+	}
+}
+
+// TestShortDeadlinesNeedNothingElse: a deadline below the defaults that depend
+// on it brings them down with it.
+func TestShortDeadlinesNeedNothingElse(t *testing.T) {
+	t.Parallel()
+	p := compileClass(classify.Read, ClassConfig{Deadline: time.Second}, false)
+	if p.inline != 1 || p.alwaysQueue != 1 {
+		t.Errorf("inline %v, always_queue %v; want 1 s both", p.inline, p.alwaysQueue)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -85,14 +86,22 @@ func (p *Proxy) Admission() *Admission { return p.admission }
 
 // Drain ends what the proxy is doing: it returns when no request is left. When
 // ctx ends first, those that wait are refused with 503 and those under way are
-// cancelled, upgraded connections included.
+// cancelled, upgraded connections included, and it returns a second later at
+// the latest.
 func (p *Proxy) Drain(ctx context.Context) {
 	if p.requests.drained(ctx) {
 		return
 	}
 	p.stop(errDraining)
-	p.requests.drained(context.Background())
+	last, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	p.requests.drained(last)
 }
+
+// lastWords is how long what a drain has cancelled may still write. Whoever
+// takes nothing by then holds its request up for as long as it likes: the
+// server closes its connection, or the end of the process does.
+const lastWords = time.Second
 
 // Close ends what runs in the background. Call it after Drain.
 func (p *Proxy) Close() {
