@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/geoproxy/geoproxy/ratelimit/redis"
 )
@@ -32,6 +33,7 @@ func (f *File) Check(mistake, warn func(path, message string)) {
 		mistake("admin", "is not a loopback address, so it needs an admin_token")
 	}
 	f.checkRedis(mistake, warn)
+	f.checkJobs(mistake)
 	f.checkTLS(mistake, warn)
 	f.Config.Check(mistake, warn)
 }
@@ -50,6 +52,32 @@ func (f *File) checkRedis(mistake, warn func(path, message string)) {
 	}
 	if f.Secret == "" {
 		mistake("redis", "needs a secret: with one of its own, each replica would give tenants other names")
+	}
+}
+
+// sharedResult is the largest result that a store in Postgres takes.
+const sharedResult = 256 << 20
+
+func (f *File) checkJobs(mistake func(path, message string)) {
+	if f.Jobs.Key != "" && len(f.Jobs.Key) < 16 {
+		mistake("jobs.key", "must be at least 16 bytes")
+	}
+	if f.Jobs.Store == "" {
+		return
+	}
+	if !strings.HasPrefix(f.Jobs.Store, "postgres://") && !strings.HasPrefix(f.Jobs.Store, "postgresql://") {
+		mistake("jobs.store", "must begin with postgres://; without it jobs are kept in a file under data_dir")
+	}
+	if f.Jobs.Key == "" {
+		mistake("jobs.store", "needs jobs.key: with one of its own, no replica could read what another has kept")
+	}
+	if f.Secret == "" {
+		mistake("jobs.store", "needs a secret: with one of its own, each replica would know owners by other names")
+	}
+	for i := range f.Routes {
+		if f.Routes[i].Jobs.MaxResult > sharedResult {
+			mistake(fmt.Sprintf("routes[%d].jobs.max_result", i), "is at most 256MiB where jobs.store is a Postgres")
+		}
 	}
 }
 

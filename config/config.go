@@ -38,12 +38,25 @@ type File struct {
 	// &addr=host:port names another. Without it they are this process's own. It
 	// needs Secret, which must be the same everywhere.
 	Redis string `yaml:"redis"`
+	// Jobs is where jobs are kept.
+	Jobs Jobs `yaml:"jobs"`
 	// TLS of the proxy's listener. Without it the listener speaks plain HTTP.
 	TLS TLS `yaml:"tls"`
 
 	proxy.Config `yaml:",inline"`
 
 	source source
+}
+
+// Jobs is where jobs are kept: without Store in one SQLite file under data_dir,
+// which is this process's alone.
+type Jobs struct {
+	// Store is the URL of a Postgres that replicas share: postgres://user:password@host/database.
+	// It needs Key and Secret, which must be the same everywhere.
+	Store string `yaml:"store"`
+	// Key seals the requests and results that are kept: 16 bytes or more.
+	// Without it one is kept in a 0600 file under data_dir.
+	Key string `yaml:"key"`
 }
 
 // TLS is how the listener shows itself and whom it asks for a certificate.

@@ -11,6 +11,8 @@ func NeedsRestart(running, next *File) []string {
 		{"redis", running.Redis, next.Redis},
 		{"data_dir", running.DataDir, next.DataDir},
 		{"secret", running.Secret, next.Secret},
+		{"jobs.store", running.Jobs.Store, next.Jobs.Store},
+		{"jobs.key", running.Jobs.Key, next.Jobs.Key},
 		{"tls", running.TLS.on(), next.TLS.on()},
 	} {
 		if k.running != k.next {

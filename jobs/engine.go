@@ -64,6 +64,7 @@ type Engine struct {
 	metrics *metrics
 
 	kick chan struct{} // something may be claimed
+	over chan struct{} // closed when Stop was called: nobody waits any more
 	stop context.CancelFunc
 	ctx  context.Context //nolint:containedctx // the engine's own
 	done sync.WaitGroup
@@ -98,7 +99,7 @@ type EngineConfig struct {
 func NewEngine(cfg EngineConfig) *Engine {
 	e := &Engine{
 		store: cfg.Store, execute: cfg.Execute, worker: cfg.Worker, timing: cfg.Timing.withDefaults(), log: cfg.Log,
-		kick: make(chan struct{}, 1), queues: make(map[string]Queue), running: make(map[Key]*attempt), busy: make(map[string]int),
+		kick: make(chan struct{}, 1), over: make(chan struct{}), queues: make(map[string]Queue), running: make(map[Key]*attempt), busy: make(map[string]int),
 		full: make(map[string]bool), watched: make(map[ID]*watch),
 	}
 	e.metrics = newMetrics(cfg.Registry, e)
@@ -166,12 +167,19 @@ func (e *Engine) Cancel(ctx context.Context, id ID) (*Job, error) {
 	return j, nil
 }
 
-// Stop ends the engine: nothing is claimed any more, and when ctx ends what
-// still runs is stopped and handed back.
+// Stop ends the engine: nothing is claimed any more, who waits is told to come
+// back, and when ctx ends what still runs is stopped and handed back. Stopping
+// again does nothing.
 func (e *Engine) Stop(ctx context.Context) {
 	e.mu.Lock()
+	if e.stopping { // Stop was called before
+		e.mu.Unlock()
+		e.done.Wait()
+		return
+	}
 	e.stopping = true
 	e.mu.Unlock()
+	close(e.over)
 	ended := make(chan struct{})
 	go func() {
 		e.attempts.Wait()

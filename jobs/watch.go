@@ -12,8 +12,9 @@ type watch struct {
 	mark    string        // of the store, when it was last asked
 }
 
-// Wait returns when a job is not any more as the caller saw it, or with ctx. It
-// may return although nothing has changed. One query a tick asks for all that
+// Wait returns when a job is not any more as the caller saw it, with ctx, or
+// with ErrStopping when the engine stops. It may return although nothing has
+// changed. One query a tick asks for all that
 // is waited for in this process; what changes here is told at once.
 func (e *Engine) Wait(ctx context.Context, seen *Job) error {
 	e.mu.Lock()
@@ -40,6 +41,8 @@ func (e *Engine) Wait(ctx context.Context, seen *Job) error {
 	select {
 	case <-changed:
 		return nil
+	case <-e.over:
+		return ErrStopping
 	case <-ctx.Done():
 		return ctx.Err()
 	}

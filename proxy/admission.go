@@ -28,6 +28,9 @@ type Ask struct {
 	// ReadBody reads as much of the body as its price depends on: at most max
 	// bytes, for at most within. Nil where Body holds all that can be seen.
 	ReadBody func(max int64, within time.Duration) classify.Body
+
+	// tenant is whom the request was found to be of before; nil to find out.
+	tenant *Tenant
 }
 
 // Admission decides on requests, for every front end.
@@ -36,6 +39,7 @@ type Admission struct {
 	metrics  *metrics
 	unrouted *routeSeries // of requests that no route matched
 	state    atomic.Pointer[compiled]
+	jobs     bool // there is a store of jobs
 }
 
 // errDraining is the cause with which waiting requests are cancelled when the
@@ -56,8 +60,8 @@ func (a *Admission) Decide(ctx context.Context, ask *Ask) *Verdict {
 
 func (a *Admission) decide(ctx context.Context, c *compiled, v *Verdict, ask *Ask) {
 	a.assess(c, v, ask)
-	if !v.Admitted() || v.Exempt {
-		return
+	if !v.Admitted() || v.Exempt || v.Mode == ModeQueued {
+		return // a job takes tokens and seats when it runs
 	}
 	want := v.want()
 	if !v.class.shadow {
@@ -97,8 +101,12 @@ func (a *Admission) assess(c *compiled, v *Verdict, ask *Ask) {
 		return
 	}
 	// Identify.
-	who := caller{Header: ask.Header, Query: ask.Query, Peer: ask.Peer, TLS: ask.TLS}
-	v.Tenant = c.tenants.identify(&who)
+	if ask.tenant != nil {
+		v.Tenant = *ask.tenant
+	} else {
+		who := caller{Header: ask.Header, Query: ask.Query, Peer: ask.Peer, TLS: ask.TLS}
+		v.Tenant = c.tenants.identify(&who)
+	}
 
 	// Route.
 	r, err := c.routes.find(ask.Host, ask.Path)
@@ -146,17 +154,19 @@ func (a *Admission) assess(c *compiled, v *Verdict, ask *Ask) {
 		return
 	}
 
-	// Mode. No job is possible: what would be queued runs inline or is
+	// Mode. Where no job is possible, what would be queued runs inline or is
 	// refused, by its class.
 	v.modeIn = modeInput{
 		seconds: v.Estimate.Seconds, low: v.Estimate.Low, remaining: within - passed,
 		class: v.class, interactive: r.interactive && !v.steer.batch, asked: v.steer.async && v.steer.wait == 0,
+		possible: a.jobs && v.jobPossible(ask), onRequest: a.jobs && v.jobOnRequest(ask),
 	}
 	v.mode = chooseMode(v.modeIn)
 	v.Mode = v.mode.mode
 	if v.Mode == ModeRefuse && !v.class.shadow {
 		limit := shed.Limit{Name: "inline", Value: v.ceiling(within), Unit: "s", Yours: v.Estimate.Seconds}
 		v.refuse(shed.OverBudget, 0, "").with(limit)
+		v.Refusal.Job = v.modeIn.onRequest
 	}
 }
 

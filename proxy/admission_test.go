@@ -48,6 +48,11 @@ var rules = []classify.Rule{
 
 func newBench(t *testing.T, change func(*proxy.Config)) *bench {
 	t.Helper()
+	return newBenchWith(t, change, nil)
+}
+
+func newBenchWith(t *testing.T, change func(*proxy.Config), jobs *proxy.JobParts) *bench {
+	t.Helper()
 	b := &bench{T: t, registry: prometheus.NewRegistry()}
 	b.handle(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "answer") })
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +70,7 @@ func newBench(t *testing.T, change func(*proxy.Config)) *bench {
 	}
 	var err error
 	b.proxy, err = proxy.New(b.config, proxy.Parts{
-		Registry: b.registry, Log: slog.New(slog.DiscardHandler), Secret: []byte("a secret of the tests"),
+		Registry: b.registry, Log: slog.New(slog.DiscardHandler), Secret: []byte("a secret of the tests"), Jobs: jobs,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -496,10 +501,10 @@ func TestReloadKeepsWhatLives(t *testing.T) {
 
 func TestExplainRunsNothing(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *proxy.Config) {
+	b := newBenchWith(t, func(c *proxy.Config) {
 		c.Routes[0].Rates = []ratelimit.Rate{rate("fair-use", 10, time.Second, 50)}
 		c.Tenant.Trust = true
-	})
+	}, &proxy.JobParts{})
 	a := b.get("/geoproxy/explain?url=/compute%3Fs=45", "X-Api-Key", "k")
 	for _, want := range []string{
 		`"op":"compute"`, `"class":"compute"`, `"seconds":45`, `"mode":"inline"`, `"gate":{"name":"gis","seats":2`, `"name":"fair-use"`,

@@ -25,6 +25,7 @@ type classPolicy struct {
 	alwaysQueue float64 // seconds
 	tooBig      TooBig
 	shadow      bool
+	async       bool // who sends it counts as having asked for a job
 }
 
 const (
@@ -58,6 +59,7 @@ func compileClass(class classify.Class, said ClassConfig, shadow bool) classPoli
 		admission: cmp.Or(said.Admission, base.Admission),
 		deadline:  cmp.Or(said.Deadline, base.Deadline),
 		tooBig:    TooBig(cmp.Or(said.TooBig, base.TooBig)),
+		async:     said.Async,
 		shadow:    shadow || (said.Enforce != nil && !*said.Enforce),
 	}
 	alwaysQueue := cmp.Or(said.AlwaysQueue, min(defaultAlwaysQueue, p.deadline))

@@ -134,6 +134,7 @@ func (c *compiled) compileRoute(cfg *RouteConfig, old *compiled, m *metrics) (*r
 		headers:     headerPolicy(cmp.Or(cfg.Headers, string(headersAuto))),
 		disclose:    disclosure(cmp.Or(cfg.Disclose, string(discloseFull))),
 		policyText:  make(map[*ratelimit.Policy]string),
+		jobs:        cfg.Jobs.withDefaults(),
 	}
 	r.series = newRouteSeries(m, r.name)
 	var err error

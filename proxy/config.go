@@ -83,6 +83,7 @@ type RouteConfig struct {
 	RedisDown string `yaml:"redis_down"`
 
 	Shed   shed.BodyConfig `yaml:"shed"`
+	Jobs   JobsConfig      `yaml:"jobs"`
 	Exempt Exempt          `yaml:"exempt"`
 
 	// Interactive says that somebody waits for the answers. Defaults to true.
@@ -124,6 +125,9 @@ type ClassConfig struct {
 	TooBig string `yaml:"too_big"`
 	// Enforce false decides in shadow for this class. Defaults to true.
 	Enforce *bool `yaml:"enforce"`
+	// Async says that whoever sends this class follows a 202, asked or not.
+	// Defaults to false.
+	Async bool `yaml:"async"`
 }
 
 // Exempt are requests that draw no tokens, take no seat and are never refused.

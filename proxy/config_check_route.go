@@ -78,6 +78,7 @@ func (k *checker) route(path string, r *RouteConfig) {
 	k.rates(path+".rates", r)
 	k.oneOf(path+".redis_down", r.RedisDown, "local", "allow", "deny")
 	r.Shed.Check(under(k.mistake, path+".shed"))
+	k.jobs(path+".jobs", r.Jobs)
 	if r.Shed.Silent {
 		k.warn(path+".shed.silent", "callers cannot tell a refusal from an answer")
 	}

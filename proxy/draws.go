@@ -41,10 +41,7 @@ func (a *Admission) reserve(ctx context.Context, v *Verdict, latest time.Time) (
 
 // noToken refuses a request whose cost does not fit a bucket in time, or ever.
 func (v *Verdict) noToken(d ratelimit.Draw) {
-	limit := shed.Limit{
-		Name: v.decided.Name, Unit: v.decided.Unit.String(),
-		Value: float64(d.Limit.Burst) / 1000, Yours: float64(d.Cost) / 1000,
-	}
+	limit := v.limitOf(d)
 	if v.grant.Never {
 		v.refuse(shed.NeverFits, 0, "").with(limit)
 		return
@@ -54,6 +51,14 @@ func (v *Verdict) noToken(d ratelimit.Draw) {
 		wait = wholeSecondsUp(v.grant.Wait)
 	}
 	v.refuse(shed.Rate, wait, "").with(limit)
+}
+
+// limitOf is the limit of the policy that decided, and what d asks of it.
+func (v *Verdict) limitOf(d ratelimit.Draw) shed.Limit {
+	return shed.Limit{
+		Name: v.decided.Name, Unit: v.decided.Unit.String(),
+		Value: float64(d.Limit.Burst) / 1000, Yours: float64(d.Cost) / 1000,
+	}
 }
 
 // Which policies to draw.

@@ -98,8 +98,8 @@ func (a *Admission) Explain(ask *Ask) Explanation {
 		return e
 	}
 	possible := v.modeIn
-	possible.possible = true
-	if would := chooseMode(possible); would.mode == ModeQueued {
+	possible.possible = possible.onRequest
+	if would := chooseMode(possible); would.mode == ModeQueued && v.Mode != ModeQueued {
 		e.WithJob = "queued: " + would.words(possible)
 	}
 	e.Gate = v.explainGate()

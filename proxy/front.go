@@ -45,6 +45,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer v.Release()
+	if v.Mode == ModeQueued {
+		p.queue(w, r, s)
+		return
+	}
 	p.forward(w, r, s)
 }
 
@@ -59,8 +63,25 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, s *served) {
 	if !v.class.shadow { // there even what takes too long is only counted
 		x.deadline = v.Deadline
 	}
+	var kept *keeper
+	if v.modeIn.possible {
+		// It may become a job: then it must be whole, and what was honoured
+		// here is not the upstream's to honour.
+		if r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
+			kept = keepBody(r.Body, rt.jobs.MaxBody)
+			defer kept.free()
+			r.Body = kept
+		}
+		if v.steer.async {
+			stripPrefer(r.Header)
+		}
+		p.jobs.engine.Count(rt.name, false)
+	}
 	rt.upstream.forward(w, r, x)
 	if x.sent {
+		return
+	}
+	if x.fault == faultDeadline && p.handOver(w, r, s, kept) {
 		return
 	}
 	ref := v.refusal(x.fault.status(), x.fault.reason(), 0, "")
@@ -72,6 +93,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, s *served) {
 	case faultDeadline:
 		ref.Limit = shed.Limit{Name: "deadline", Value: v.Deadline.Sub(s.ask.Arrived).Seconds(), Unit: "s"}
 		ref.Wait = v.retryAfter(wholeSecondsUp(v.class.admission))
+		ref.Job = v.modeIn.onRequest && !v.modeIn.possible
 	case faultBody:
 		ref.Limit = shed.Limit{Name: "max_body", Value: float64(rt.config.MaxBody), Unit: "byte", Yours: float64(max(0, r.ContentLength))}
 	case faultNone, faultUnreachable, faultSlow, faultBroken:

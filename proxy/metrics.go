@@ -18,6 +18,7 @@ type outcome string
 
 const (
 	outcomeAnswered outcome = "answered" // the upstream's answer was passed on, whatever its status
+	outcomeQueued   outcome = "queued"   // answered with a job, an overrun included
 	outcomeShed     outcome = "shed"     // refused without touching the upstream
 	outcomeOverran  outcome = "overran"  // no header by the deadline
 	outcomeFailed   outcome = "failed"   // the upstream could not be reached or broke off, or told of an error under a status of success
@@ -49,7 +50,7 @@ func newMetrics(reg prometheus.Registerer, s *streams) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "geoproxy_requests_total",
-			Help: "Requests by what they asked for and what became of them. outcome: answered, shed, overran, failed, gone; " +
+			Help: "Requests by what they asked for and what became of them. outcome: answered, queued, shed, overran, failed, gone; " +
 				"reason: that of Geoproxy-Reason, empty where answered, error-inside where an answer of success tells of an error; mode: inline, queued, refuse.",
 		}, []string{"route", "family", "op", "class", "mode", "outcome", "reason"}),
 		admission: histogram("geoproxy_admission_seconds", "Time from a request's header to the decision.", secondsBuckets, "route", "class"),

@@ -25,6 +25,7 @@ type modeInput struct {
 	interactive bool
 	asked       bool // Prefer: respond-async without wait
 	possible    bool // a job is possible
+	onRequest   bool // it would be if the caller asked; the mode does not depend on it
 }
 
 // choice is a mode with its reason in words. The words are built only when

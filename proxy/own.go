@@ -25,6 +25,11 @@ func (p *Proxy) own(w http.ResponseWriter, r *http.Request, ask *Ask) bool {
 		return false
 	}
 	leaveBody(w, r)
+	if rest, ok := strings.CutPrefix(name, "jobs"); ok && p.jobs != nil && (rest == "" || rest[0] == '/') {
+		base := strings.TrimSuffix(ask.Path, rest)
+		p.jobs.serve(w, r, c, ask, base, strings.Trim(rest, "/"))
+		return true
+	}
 	v := &Verdict{Mode: ModeInline, config: c}
 	if name != "explain" {
 		v.refuse(shed.NoRoute, 0, "geoproxy has no such resource")

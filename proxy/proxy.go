@@ -26,8 +26,9 @@ type Proxy struct {
 	reloading sync.Mutex      // one reload at a time
 	stopping  context.Context //nolint:containedctx // it is the process's own: the base of every request's
 	stop      context.CancelCauseFunc
-	requests  inFlight // upgraded ones included, which no server waits for
-	streams   streams  // what all exchanges share
+	requests  inFlight  // upgraded ones included, which no server waits for
+	streams   streams   // what all exchanges share
+	jobs      *jobQueue // nil where none are possible
 }
 
 // Parts are what a Proxy is given.
@@ -40,6 +41,8 @@ type Parts struct {
 	Log *slog.Logger
 	// Secret keys the HMACs of tenants. Required; 16 bytes or more.
 	Secret []byte
+	// Jobs are what jobs need; without it no job is possible.
+	Jobs *JobParts
 }
 
 // New makes a proxy of a checked config.
@@ -54,8 +57,17 @@ func New(cfg Config, parts Parts) (*Proxy, error) {
 	p.metrics = newMetrics(parts.Registry, &p.streams)
 	p.admission = &Admission{buckets: parts.Buckets, metrics: p.metrics, unrouted: newRouteSeries(p.metrics, "")}
 	p.stopping, p.stop = context.WithCancelCause(context.Background())
+	p.admission.jobs = parts.Jobs != nil
 	if err := p.Reload(cfg); err != nil {
 		return nil, err
+	}
+	if parts.Jobs != nil && parts.Jobs.Store != nil {
+		var err error
+		if p.jobs, err = newJobQueue(p, parts.Jobs, parts.Registry, parts.Log); err != nil {
+			p.Close()
+			return nil, err
+		}
+		p.jobs.follow(p.admission.state.Load())
 	}
 	return p, nil
 }
@@ -77,6 +89,9 @@ func (p *Proxy) Reload(cfg Config) error {
 	p.accessLog.Store(cfg.AccessLog)
 	if old != nil {
 		old.retire(next)
+	}
+	if p.jobs != nil {
+		p.jobs.follow(next)
 	}
 	return nil
 }
@@ -103,9 +118,15 @@ func (p *Proxy) Drain(ctx context.Context) {
 // server closes its connection, or the end of the process does.
 const lastWords = time.Second
 
-// Close ends what runs in the background. Call it after Drain.
+// Close ends what runs in the background. Call it after Drain, and after
+// StopJobs where jobs are to have time to end.
 func (p *Proxy) Close() {
 	p.stop(errDraining)
+	if p.jobs != nil {
+		at, cancel := context.WithCancel(context.Background())
+		cancel()
+		p.jobs.engine.Stop(at)
+	}
 	state := p.admission.state.Load()
 	state.tenants.close()
 	for _, u := range state.upstreams {

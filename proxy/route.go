@@ -32,6 +32,7 @@ type route struct {
 	cors        *cors
 	headers     headerPolicy
 	disclose    disclosure
+	jobs        JobsConfig // with its defaults
 	series      *routeSeries
 }
 

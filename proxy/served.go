@@ -18,6 +18,7 @@ type served struct {
 	verdict  *Verdict
 	exchange exchange // of its zero value where nothing was forwarded
 	telling  telling
+	queued   shed.Reason // why it was answered with a job; empty where it was not
 }
 
 // release gives back what the upstream's work holds.
@@ -75,6 +76,8 @@ func (s *served) finish() {
 // became says what became of the request, and why.
 func (s *served) became() (outcome, shed.Reason) {
 	switch ref := s.verdict.Refusal; {
+	case s.queued != "":
+		return outcomeQueued, s.queued
 	case ref == nil:
 		if s.exchange.fault == faultNone && s.telling.answer == classify.AnswerFault {
 			return outcomeFailed, errorInside

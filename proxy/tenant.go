@@ -33,6 +33,8 @@ type Tenant struct {
 	// Public says that what was checked names an app and not a user: it also
 	// counts against its address.
 	Public bool
+	// Async says that the tenant's software follows a 202, asked or not.
+	Async bool
 }
 
 // countsAddress reports whether what the tenant draws and queues for counts

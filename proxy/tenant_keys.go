@@ -53,6 +53,7 @@ func (t *tenants) readKeys() error {
 //     class: the tenant's class, for the rates and rules that name one
 //     expires: 2027-01-31 (through that day, UTC) or a time of RFC 3339
 //     public: true where the key names an app and not a user
+//     async: true where whoever holds the key follows a 202, asked or not
 //
 // It reports every mistake, each with its file, line and column.
 func parseKeys(path string, text []byte) (*keyring, error) {
@@ -130,7 +131,7 @@ func (p *keysParser) entry(node *yaml.Node) {
 		return
 	}
 	if other, ok := p.byName[k.Name]; ok && other.Tenant != k.Tenant {
-		p.mistake(node, "%s stands above with another factor, class or public: keys of one name are one tenant", k.Name)
+		p.mistake(node, "%s stands above with another factor, class, public or async: keys of one name are one tenant", k.Name)
 		return
 	}
 	p.byName[k.Name] = k
@@ -178,8 +179,15 @@ func (p *keysParser) field(k *key, digest *[sha256.Size]byte, name, value *yaml.
 			return
 		}
 		k.Public = public
+	case "async":
+		async, err := strconv.ParseBool(value.Value)
+		if err != nil {
+			p.mistake(value, "async must be true or false")
+			return
+		}
+		k.Async = async
 	default:
-		p.mistake(name, "%q is none of sha256, name, factor, class, expires, public", name.Value)
+		p.mistake(name, "%q is none of sha256, name, factor, class, expires, public, async", name.Value)
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 // what to do, then why, with the limit's numbers. It is plain text of at most
 // maxMessage bytes, without control characters.
 func (r *Refusal) appendMessage(b []byte) []byte {
+	if r.Job {
+		b = append(b, "Send it again with the header Prefer: respond-async, and it is run as a job. "...)
+	}
 	switch r.Reason {
 	case Rate:
 		b = r.appendRetry(b)
@@ -39,6 +42,25 @@ func (r *Refusal) appendMessage(b []byte) []byte {
 	case OverBudget:
 		b = append(b, "Ask for less: this request is too large to be waited for."...)
 		b = r.appendLimit(b)
+	case QueueDepth, QueueWait:
+		if r.Reason == QueueWait {
+			b = append(b, "Ask for less, or retry later: jobs wait too long now."...)
+		} else {
+			b = r.appendRetry(b)
+			b = append(b, "No more jobs are queued now."...)
+		}
+		if r.Projected > 0 {
+			b = append(b, " Projected wait: "...)
+			b = strconv.AppendInt(b, int64(r.Projected), 10)
+			b = append(b, " s."...)
+		}
+		b = r.appendLimit(b)
+	case Store:
+		b = r.appendRetry(b)
+		b = append(b, "The store of jobs is not available, so this request was not queued as far as is known."...)
+	case StoreFull:
+		b = r.appendRetry(b)
+		b = append(b, "There is no room for the results of more jobs: fetch and delete those that are finished."...)
 	case Dependency:
 		b = r.appendRetry(b)
 		b = append(b, "Something that this service needs is not available."...)

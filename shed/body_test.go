@@ -60,6 +60,18 @@ func refusals() map[string]shed.Refusal {
 		"over-budget": of(shed.OverBudget, 0, func(r *shed.Refusal) {
 			r.Limit = shed.Limit{Name: "remaining", Value: 5, Unit: "s", Yours: 9.4371}
 		}),
+		"over-budget-job": of(shed.OverBudget, 0, func(r *shed.Refusal) {
+			r.Limit = shed.Limit{Name: "inline", Value: 5, Unit: "s", Yours: 9.4371}
+			r.Job = true
+		}),
+		"queue-depth": of(shed.QueueDepth, 40, func(r *shed.Refusal) {
+			r.Limit, r.Projected = shed.Limit{Name: "jobs.max_depth", Value: 200, Unit: "job", Yours: 201}, 40
+		}),
+		"queue-wait": of(shed.QueueWait, 0, func(r *shed.Refusal) {
+			r.Limit, r.Projected = shed.Limit{Name: "jobs.max_wait", Value: 600, Unit: "s", Yours: 3700}, 3700
+		}),
+		"store":          of(shed.Store, 5, nil),
+		"store-full":     of(shed.StoreFull, 5, nil),
 		"dependency":     of(shed.Dependency, 5, nil),
 		"upstream":       of(shed.Upstream, 5, nil),
 		"upstream-write": of(shed.Upstream, 0, func(r *shed.Refusal) { r.Class = classify.Write }),

@@ -34,6 +34,7 @@ type action string
 
 const (
 	actRetry  action = "retry"
+	actSubmit action = "submit_job" // with the header that the message names
 	actNarrow action = "narrow"
 	actAsk    action = "ask_operator"
 	actStop   action = "stop"
@@ -53,6 +54,10 @@ func (r *Refusal) appendProblem(b []byte) []byte {
 	if r.Wait > 0 {
 		b = append(b, `,"retry_after_seconds":`...)
 		b = strconv.AppendInt(b, int64(r.Wait), 10)
+	}
+	if r.Projected > 0 {
+		b = append(b, `,"estimated_wait_seconds":`...)
+		b = strconv.AppendInt(b, int64(r.Projected), 10)
 	}
 	b = append(b, `,"reason":"`...)
 	b = append(b, r.Reason...)
@@ -107,6 +112,9 @@ func (r *Refusal) appendProblem(b []byte) []byte {
 
 // action says what the caller should do next.
 func (r *Refusal) action() action {
+	if r.Job {
+		return actSubmit
+	}
 	switch r.Reason {
 	case NeverFits, OverBudget:
 		return actNarrow
@@ -125,7 +133,9 @@ func (r *Refusal) action() action {
 		if r.Class == classify.Write {
 			return actStop
 		}
-	case Rate, Concurrency, Dependency, Draining:
+	case QueueWait:
+		return actNarrow
+	case Rate, Concurrency, QueueDepth, Store, StoreFull, Dependency, Draining:
 	}
 	return actRetry
 }
@@ -143,6 +153,14 @@ func (r *Refusal) title() string {
 		return "No answer in time"
 	case OverBudget:
 		return "Request too large to wait for"
+	case QueueDepth:
+		return "The queue of jobs is full"
+	case QueueWait:
+		return "The queue of jobs is too long"
+	case Store:
+		return "The store of jobs is not available"
+	case StoreFull:
+		return "No room for results of jobs"
 	case Dependency:
 		return "A dependency is not available"
 	case Upstream:

@@ -16,6 +16,10 @@ const (
 	Dependency  Reason = "dependency"  // something geoproxy needs is down, and the policy is to deny
 	Upstream    Reason = "upstream"    // the upstream could not be reached, or broke off
 	Blocked     Reason = "blocked"     // the tenant is not served
+	QueueDepth  Reason = "queue-depth" // the queue of jobs, or the caller's share of it, is full
+	QueueWait   Reason = "queue-wait"  // a job would take too long from now
+	Store       Reason = "store"       // the store of jobs is down, or nobody knows whether it kept the job
+	StoreFull   Reason = "store-full"  // no room for more results of jobs
 	Draining    Reason = "draining"    // this process is stopping
 	NoRoute     Reason = "no-route"    // no route matches
 	BadRequest  Reason = "bad-request" // the request cannot be read in one way only, or passes a limit
@@ -23,7 +27,7 @@ const (
 
 // Reasons lists every reason, in the order of their declaration.
 func Reasons() []Reason {
-	return []Reason{Rate, NeverFits, Concurrency, Deadline, OverBudget, Dependency, Upstream, Blocked, Draining, NoRoute, BadRequest}
+	return []Reason{Rate, NeverFits, Concurrency, Deadline, OverBudget, QueueDepth, QueueWait, Store, StoreFull, Dependency, Upstream, Blocked, Draining, NoRoute, BadRequest}
 }
 
 // Status is the reason's status in the wire contract. Two reasons have others
@@ -36,7 +40,7 @@ func (r Reason) Status() int {
 		return http.StatusTooManyRequests
 	case NeverFits, OverBudget:
 		return http.StatusUnprocessableEntity
-	case Concurrency, Dependency, Draining:
+	case Concurrency, QueueDepth, QueueWait, Store, StoreFull, Dependency, Draining:
 		return http.StatusServiceUnavailable
 	case Deadline:
 		return http.StatusGatewayTimeout

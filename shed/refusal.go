@@ -12,6 +12,12 @@ type Refusal struct {
 	// Wait is the whole seconds of Retry-After, 1 to 3600; 0 where waiting
 	// cannot help.
 	Wait int
+	// Projected is the whole seconds that a job would have taken from now to
+	// its end; 0 where the refusal is not a queue's.
+	Projected int
+	// Job says that the same request is taken as a job where the caller asks
+	// for that.
+	Job bool
 
 	Family, Op string
 	Class      classify.Class

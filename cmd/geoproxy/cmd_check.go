@@ -59,5 +59,6 @@ func offline(f *config.File) (*proxy.Proxy, error) {
 	cfg.Tenant.JWKS = ""
 	return proxy.New(cfg, proxy.Parts{
 		Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Secret: make([]byte, secretBytes),
+		Jobs: &proxy.JobParts{}, // possible, and none is served
 	})
 }

@@ -17,10 +17,16 @@ const secretBytes = 32
 // secretOf gives the secret of the config, or the one kept in data_dir, which
 // is made when first asked for: tenants keep their names over restarts.
 func secretOf(file *config.File) ([]byte, error) {
-	if file.Secret != "" {
-		return []byte(file.Secret), nil
+	return keptSecret(file.DataDir, "secret", file.Secret)
+}
+
+// keptSecret gives what was written, or what is kept in a file of dir, which is
+// made when first asked for.
+func keptSecret(dir, name, written string) ([]byte, error) {
+	if written != "" {
+		return []byte(written), nil
 	}
-	path := filepath.Join(file.DataDir, "secret")
+	path := filepath.Join(dir, name)
 	secret, err := os.ReadFile(path) //nolint:gosec // the operator names the folder
 	switch {
 	case err == nil && len(secret) >= secretBytes:
@@ -30,13 +36,13 @@ func secretOf(file *config.File) ([]byte, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	if err := os.MkdirAll(file.DataDir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}
 	secret = make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // never fails
 	// Made whole under another name first, so that a crash leaves no half of one.
-	temp, err := os.CreateTemp(file.DataDir, "secret-*")
+	temp, err := os.CreateTemp(dir, name+"-*")
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/geoproxy/geoproxy/config"
+	"github.com/geoproxy/geoproxy/jobs/sqlstore"
 	"github.com/geoproxy/geoproxy/proxy"
 	"github.com/geoproxy/geoproxy/ratelimit/redis"
 )
@@ -31,6 +32,7 @@ type process struct {
 	ready    proxy.Readiness
 	proxy    *proxy.Proxy
 	buckets  *redis.Buckets // nil where the buckets are this process's own
+	jobs     *sqlstore.Store
 
 	// What a reload may change of the listeners.
 	tls        atomic.Pointer[tls.Config]
@@ -64,8 +66,14 @@ func start(ctx context.Context, file *config.File, log *slog.Logger) (*process, 
 		}
 		parts.Buckets = p.buckets
 	}
+	parts.Jobs = &proxy.JobParts{}
+	if p.jobs, parts.Jobs.Key, err = openJobs(ctx, file); err != nil {
+		p.closeStores()
+		return nil, err
+	}
+	parts.Jobs.Store = p.jobs
 	if p.proxy, err = proxy.New(file.Config, parts); err != nil {
-		p.closeBuckets()
+		p.closeStores()
 		return nil, err
 	}
 	p.adminToken.Store(&file.AdminToken)
@@ -112,7 +120,8 @@ func (p *process) serve(ctx context.Context, addr string, server *http.Server, b
 
 // stop drains: it says that it is not ready, waits for that to be seen, stops
 // accepting, lets what is under way end, and cancels the rest when
-// limits.drain is over. A delay of 0 skips the first wait.
+// limits.drain is over; jobs that have not ended by then go back to the queue.
+// A delay of 0 skips the first wait.
 func (p *process) stop(delay time.Duration) {
 	p.ready.Set("draining", "geoproxy is stopping")
 	if delay > 0 {
@@ -129,19 +138,28 @@ func (p *process) stop(delay time.Duration) {
 			_ = p.servers[0].Shutdown(ctx) // it fails when ctx ends; Close below ends the rest
 		}
 	}()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.proxy.StopJobs(ctx)
+	}()
 	p.proxy.Drain(ctx)
+	<-stopped
 	<-done
 	for _, s := range p.servers {
 		_ = s.Close() // nothing is left to save
 	}
 	p.proxy.Close()
-	p.closeBuckets()
+	p.closeStores()
 	p.log.Info("stopped")
 }
 
-func (p *process) closeBuckets() {
+func (p *process) closeStores() {
 	if p.buckets != nil {
 		_ = p.buckets.Close() // nothing is left to save
+	}
+	if p.jobs != nil {
+		_ = p.jobs.Close() // every commit is on disk
 	}
 }
 
