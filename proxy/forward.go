@@ -211,6 +211,13 @@ func answered(res *http.Response) error {
 	unread := c.up.body != nil && !c.up.done
 	c.mu.Unlock()
 
+	h := c.w.Header()
+	if !upgrade {
+		// Moved rather than copied, which would allocate for every value, and
+		// before the owner adds to it, so that nothing is put into two maps.
+		maps.Copy(h, res.Header)
+		res.Header = h
+	}
 	c.x.owner.answered(res)
 	c.x.sent = true
 
@@ -237,10 +244,7 @@ func answered(res *http.Response) error {
 			c.openStream()
 		}
 	}
-	// Moved rather than copied: httputil would allocate for every value.
-	h := c.w.Header()
-	maps.Copy(h, res.Header)
-	res.Header = nil
+	res.Header = nil // it is the caller's already
 	if unread && c.proto1 {
 		h["Connection"] = []string{"close"}
 	}

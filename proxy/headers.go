@@ -158,7 +158,7 @@ func (v *Verdict) appendEstimate(b []byte) []byte {
 	if secs == 0 {
 		return b
 	}
-	b = strconv.AppendFloat(b, secs, 'f', 3, 64)
+	b = appendThousandths(b, int64(secs*1000+.5))
 	b = append(b, ";op="...)
 	b = appendToken(b, est.Op)
 	if d == discloseFull || !est.Assumed {
@@ -250,11 +250,15 @@ func describePolicy(p *ratelimit.Policy) string {
 	return string(b)
 }
 
-// appendMillis writes milliseconds to the microsecond, by whole numbers: this
-// runs twice a request.
+// appendMillis writes milliseconds to the microsecond.
 func appendMillis(b []byte, d time.Duration) []byte {
-	us := max(0, d.Microseconds())
-	b = strconv.AppendInt(b, us/1000, 10)
-	part := us % 1000
-	return append(b, '.', byte('0'+part/100), byte('0'+part/10%10), byte('0'+part%10))
+	return appendThousandths(b, d.Microseconds())
+}
+
+// appendThousandths writes n/1000 with three decimals, by whole numbers: this
+// runs three times a request.
+func appendThousandths(b []byte, n int64) []byte {
+	n = max(0, n)
+	part := n % 1000
+	return append(strconv.AppendInt(b, n/1000, 10), '.', byte('0'+part/100), byte('0'+part/10%10), byte('0'+part%10))
 }
