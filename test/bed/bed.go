@@ -46,27 +46,37 @@ type Bed struct {
 }
 
 var shared struct {
-	once sync.Once
-	bed  *Bed
-	err  error
+	sync.Mutex
+	started bool
+	bed     *Bed
+	err     error
 }
 
 // Start gives the bed of this test binary and starts it where it does not run
 // yet. Call Stop at the end of TestMain.
 func Start(t *testing.T) *Bed {
 	t.Helper()
-	shared.once.Do(func() { shared.bed, shared.err = start() })
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.started {
+		shared.bed, shared.err = start()
+		shared.started = true
+	}
 	if shared.err != nil {
 		t.Fatalf("no test bed (make setup installs its servers): %v", shared.err)
 	}
 	return shared.bed
 }
 
-// Stop ends the servers, where any were started.
+// Stop ends the servers, where any run, whatever they are at. Start begins anew
+// after it.
 func Stop() {
+	shared.Lock()
+	defer shared.Unlock()
 	if shared.bed != nil {
 		shared.bed.stop()
 	}
+	shared.started, shared.bed = false, nil
 }
 
 func start() (*Bed, error) {

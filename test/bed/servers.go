@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"text/template"
@@ -88,6 +90,23 @@ func (b *Bed) startMapServer() error {
 	workers, err := b.fastCGI("mapserver", Workers, "/usr/lib/cgi-bin/mapserv", "MAPSERVER_CONFIG_FILE="+filepath.Join(b.Run, "mapserver.conf"))
 	b.workers = workers
 	return err
+}
+
+// Busy gives how many of MapServer's workers are at work, and not waiting in
+// accept for the next request.
+func (b *Bed) Busy() (int, error) {
+	busy := 0
+	for _, worker := range b.workers {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", worker.cmd.Process.Pid))
+		if err != nil {
+			return 0, err
+		}
+		call, _, _ := strings.Cut(string(text), " ") // "running" where it is in none
+		if call != strconv.Itoa(syscall.SYS_ACCEPT) && call != strconv.Itoa(syscall.SYS_ACCEPT4) {
+			busy++
+		}
+	}
+	return busy, nil
 }
 
 func (b *Bed) startMapCache() error {
