@@ -15,10 +15,16 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/geoproxy/geoproxy/test/bed"
 	"github.com/geoproxy/geoproxy/test/binary"
 )
 
-func TestMain(m *testing.M) { os.Exit(binary.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	defer bed.Stop()
+	return binary.Main(m)
+}
 
 // chromium gives a context of a fresh browser with a fresh profile. A machine
 // without Chromium fails the test: `make setup` installs it.
@@ -63,14 +69,16 @@ func chromium(t *testing.T) context.Context {
 	return ctx
 }
 
-// pageOrigin serves the pages under testdata and the map library. Its port
+// pageOrigin serves the pages under testdata and the map libraries. Its port
 // makes it another origin than the proxy.
 func pageOrigin(t *testing.T) string {
 	t.Helper()
-	library := filepath.Join("..", "..", ".cache", "browser", "node_modules", "maplibre-gl", "dist")
+	modules := filepath.Join("..", "..", ".cache", "browser", "node_modules")
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServer(http.Dir("testdata")))
-	mux.Handle("/maplibre/", http.StripPrefix("/maplibre/", http.FileServer(http.Dir(library))))
+	for path, folder := range map[string]string{"/maplibre/": "maplibre-gl/dist", "/leaflet/": "leaflet/dist", "/ol/": "ol"} {
+		mux.Handle(path, http.StripPrefix(path, http.FileServer(http.Dir(filepath.Join(modules, folder)))))
+	}
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL

@@ -116,13 +116,13 @@ func TestAThousandPages(t *testing.T) {
 // geoproxy in front of it.
 func sameThroughGeoproxy(t *testing.T, server, script string, atLeast int) {
 	t.Helper()
-	r := record(t, server)
-	proxy := inFront(t, r.address)
+	r := bed.Record(t, server)
+	proxy := inFront(t, r.Address)
 
-	direct := shell(t, script, r.address)
-	want := r.asked(t, r.address)
+	direct := shell(t, script, r.Address)
+	want := r.Asked(t, r.Address)
 	through := shell(t, script, proxy.Address)
-	got := r.asked(t, proxy.Address)
+	got := r.Asked(t, proxy.Address)
 
 	if direct.err != nil || direct.out == "" {
 		t.Fatalf("directly: %v\n%.2000q\n%.2000s", direct.err, direct.out, direct.errors)
