@@ -46,15 +46,24 @@ func (r *Readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"ready": len(r.reasons) == 0, "reasons": r.reasons}) // the prober may have left
 }
 
-// NewHealth answers healthz, readyz and metrics: the listener that may face the
-// cluster.
-func NewHealth(ready *Readiness, gatherer prometheus.Gatherer) http.Handler {
+// NewHealth answers healthz, readyz, metrics, and the health of the queues of
+// jobs: the listener that may face the cluster.
+func (p *Proxy) NewHealth(ready *Readiness, gatherer prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("ok\n")) // the prober may have left
 	})
 	mux.Handle("GET /readyz", ready)
+	mux.HandleFunc("GET /jobs", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		text := []byte("{}")
+		if p.jobs != nil {
+			text = p.jobs.engine.HealthJSON()
+		}
+		_, _ = w.Write(text) // the prober may have left
+	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	return mux
 }

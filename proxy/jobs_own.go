@@ -253,16 +253,18 @@ func (j *jobRequest) hint() {
 func (j *jobRequest) status(text string) {
 	ctx, cancel := context.WithTimeout(j.r.Context(), storeTime)
 	defer cancel()
-	id, _ := jobs.ParseID(text)
-	if last, ok := j.queue.toldJustNow(id); ok && (last.Owner == "" || last.Owner == j.owner) && !wantsEvents(j.r) {
-		j.document(last)
-		return
+	wait := min(wholeSeconds(j.r.URL.Query().Get("wait")), longestWait)
+	if wait == 0 && !wantsEvents(j.r) { // who waits is slow enough
+		id, _ := jobs.ParseID(text)
+		if last, ok := j.queue.toldJustNow(id); ok && (last.Owner == "" || last.Owner == j.owner) {
+			j.document(last)
+			return
+		}
 	}
 	job, ok := j.find(ctx, text)
 	if !ok {
 		return
 	}
-	wait := min(wholeSeconds(j.r.URL.Query().Get("wait")), longestWait)
 	switch {
 	case wantsEvents(j.r):
 		if j.enter() {

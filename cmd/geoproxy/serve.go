@@ -79,7 +79,7 @@ func start(ctx context.Context, file *config.File, log *slog.Logger) (*process, 
 	p.adminToken.Store(&file.AdminToken)
 	front := proxy.NewServer(p.proxy, file.Limits, tlsConfig)
 	front.BaseContext = func(net.Listener) context.Context { return p.proxy.Context() }
-	health := &http.Server{Handler: proxy.NewHealth(&p.ready, p.registry), ReadHeaderTimeout: 10 * time.Second}
+	health := &http.Server{Handler: p.proxy.NewHealth(&p.ready, p.registry), ReadHeaderTimeout: 10 * time.Second}
 	admin := &http.Server{Handler: withToken(&p.adminToken, p.proxy.NewAdmin()), ReadHeaderTimeout: 10 * time.Second}
 	for _, l := range []struct {
 		what   string

@@ -14,6 +14,8 @@ type call struct {
 	kind, method, path, body string
 	// wait is for how many seconds an answer is of use (RFC 7240, 4.3); 0 says nothing.
 	wait int
+	// job asks for a job (Prefer: respond-async).
+	job bool
 }
 
 func get(kind, path string) call { return call{kind: kind, method: http.MethodGet, path: path} }
@@ -43,6 +45,9 @@ func (c call) send(ctx context.Context, client *http.Client, server string) repl
 	}
 	if c.body != "" {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.job {
+		req.Header.Set("Prefer", "respond-async")
 	}
 	if c.wait > 0 {
 		req.Header.Set("Prefer", fmt.Sprintf("wait=%d", c.wait))

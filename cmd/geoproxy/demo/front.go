@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/geoproxy/geoproxy/classify"
+	"github.com/geoproxy/geoproxy/jobs"
 	"github.com/geoproxy/geoproxy/proxy"
 	"github.com/geoproxy/geoproxy/ratelimit"
 	"github.com/geoproxy/geoproxy/shed"
@@ -65,8 +66,9 @@ func frontConfig(upstream string) proxy.Config {
 
 // newFront makes the geoproxy that stands before the service. Its config is
 // this program's own, so its secret need not outlive it.
-func newFront(upstream string, secret []byte) (*proxy.Proxy, error) {
+func newFront(upstream string, secret []byte, store jobs.Store) (*proxy.Proxy, error) {
 	return proxy.New(frontConfig(upstream), proxy.Parts{
 		Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Secret: secret,
+		Jobs: &proxy.JobParts{Store: store, Key: secret},
 	})
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
+	"github.com/geoproxy/geoproxy/jobs/sqlstore"
 	"github.com/geoproxy/geoproxy/proxy"
 )
 
@@ -30,6 +32,8 @@ type Stage struct {
 	ServiceURL, URL string
 
 	front   *proxy.Proxy
+	jobs    *sqlstore.Store
+	folder  string         // of the jobs
 	servers []*http.Server // the front's first
 	failed  chan error
 }
@@ -46,7 +50,13 @@ func Start(ctx context.Context, options Options) (*Stage, error) {
 	}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
-	if s.front, err = newFront(s.ServiceURL, secret); err != nil {
+	if s.folder, err = os.MkdirTemp("", "geoproxy-demo-*"); err == nil {
+		s.jobs, err = sqlstore.OpenSQLite(ctx, s.folder)
+	}
+	if err == nil {
+		s.front, err = newFront(s.ServiceURL, secret, s.jobs)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -103,5 +113,11 @@ func (s *Stage) Close() {
 		cancel()
 		s.front.Drain(ctx)
 		s.front.Close()
+	}
+	if s.jobs != nil {
+		_ = s.jobs.Close() // nothing is left to save
+	}
+	if s.folder != "" {
+		_ = os.RemoveAll(s.folder) // a folder that stays is in a place that is emptied
 	}
 }

@@ -32,7 +32,7 @@ func TestEveryStepBehavesAsPromised(t *testing.T) {
 	if err != nil || faults != 0 {
 		t.Fatalf("%d faults, %v\n%s", faults, err, out.String())
 	}
-	for _, want := range []string{"Geoproxy-Estimate: ", "Geoproxy-Reason: over-budget", "Retry-After: ", "5 of 5 steps as promised"} {
+	for _, want := range []string{"Geoproxy-Estimate: ", "Geoproxy-Reason: over-budget", "Retry-After: ", "9 of 9 steps as promised"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output lacks %q\n%s", want, out.String())
 		}
@@ -53,7 +53,7 @@ func TestStepsAreAlsoForPrograms(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if len(doc.Steps) != 5 || doc.Pool.Size != 8 {
+	if len(doc.Steps) != 9 || doc.Pool.Size != 8 {
 		t.Errorf("%d steps, %+v", len(doc.Steps), doc.Pool)
 	}
 }

@@ -20,6 +20,9 @@ type Step struct {
 	Curl string
 
 	calls []call // made at once; the one shown is the first that keeps the promise
+	// then are calls made one after the other, each of the path of the job that
+	// the first call was answered with; the last is the one shown.
+	then  []call
 	check func(reply) error
 }
 
@@ -68,7 +71,34 @@ func (s *Stage) Steps() ([]Step, error) {
 		Shows: "All countries in one page are too dear to be waited for. The refusal says so before anything ran, and what to do.",
 		Curl:  "curl -si '" + s.URL + whole + "'",
 		calls: []call{get("items", whole)},
-		check: all(status(422), reason("over-budget"), contains("Content-Type", "application/problem+json"), bodyHas(`"action":"narrow"`), hasNot("Retry-After")),
+		check: all(status(422), reason("over-budget"), contains("Content-Type", "application/problem+json"), bodyHas(`"action":"submit_job"`), hasNot("Retry-After")),
+	}, {
+		Name:  "job",
+		Shows: "The same request as a job: a handle, and when to ask for it.",
+		Curl:  "curl -si -H 'Prefer: respond-async' '" + s.URL + whole + "'",
+		calls: []call{asJob(get("items", whole))},
+		check: all(status(202), reason("asked"), has("Location"), has("Retry-After"), bodyHas(`"action":"wait_job"`)),
+	}, {
+		Name:  "status",
+		Shows: "Its status, held until it changes: what the request would have given is waiting.",
+		Curl:  jobCurl(s.URL, whole) + "curl -s \"" + s.URL + "$job?wait=30\"; echo; curl -s \"" + s.URL + "$job?wait=30\"",
+		calls: []call{asJob(get("items", whole))},
+		then:  []call{get("status", "?wait=20"), get("status", "?wait=20"), get("status", "?wait=20")},
+		check: all(status(200), bodyHas(`"status":"successful"`), bodyHas(`"action":"fetch_result"`)),
+	}, {
+		Name:  "result",
+		Shows: "And the result, byte for byte what the service answered.",
+		Curl:  jobCurl(s.URL, whole) + "curl -s -o /dev/null \"" + s.URL + "$job?wait=30\" \"" + s.URL + "$job?wait=30\"; curl -s \"" + s.URL + "$job/results\" | head -c 200",
+		calls: []call{asJob(get("items", whole))},
+		then:  []call{get("status", "?wait=20"), get("status", "?wait=20"), get("status", "?wait=20"), get("result", "/results")},
+		check: all(status(200), contains("Content-Type", "json"), bodyHas(`"FeatureCollection"`)),
+	}, {
+		Name:  "cancel",
+		Shows: "A job that nobody needs any more is cancelled: the service stops, and nothing is left that could be taken for a result.",
+		Curl:  jobCurl(s.URL, whole) + "curl -s -X DELETE \"" + s.URL + "$job\"",
+		calls: []call{asJob(get("items", whole))},
+		then:  []call{{kind: "cancel", method: http.MethodDelete}},
+		check: all(status(200), bodyHas(`"status":"dismissed"`)),
 	}}, nil
 }
 
@@ -98,6 +128,14 @@ func (s *Stage) Try(ctx context.Context, step Step) Result {
 	}
 	wg.Wait()
 
+	for _, next := range step.then {
+		path := replies[0].header.Get("Location") // of an answer without one it is empty, and the check fails
+		next.path = path + next.path
+		r := next.send(ctx, client, s.URL)
+		r.header.Set("Location", path)
+		step.calls, replies[0] = []call{next}, r
+	}
+
 	shown, fault := 0, errors.New("nothing was asked")
 	statuses := make(map[int]int)
 	for i, r := range replies {
@@ -126,7 +164,7 @@ func (s *Stage) Try(ctx context.Context, step Step) Result {
 
 // shownHeaders are the header fields that a step shows.
 var shownHeaders = []string{
-	"Content-Type", "Geoproxy-Estimate", "Geoproxy-Reason", "Retry-After", "RateLimit-Policy", "RateLimit", "Server-Timing", "Cache-Control",
+	"Content-Type", "Location", "Geoproxy-Estimate", "Geoproxy-Reason", "Retry-After", "RateLimit-Policy", "RateLimit", "Server-Timing", "Cache-Control",
 }
 
 func ours(h http.Header) map[string]string {
@@ -238,6 +276,16 @@ func tiles(z, x, y, width, height int) []call {
 		}
 	}
 	return calls
+}
+
+func asJob(c call) call {
+	c.job = true
+	return c
+}
+
+// jobCurl submits a job in a shell and keeps its path in $job.
+func jobCurl(server, path string) string {
+	return "job=$(curl -si -H 'Prefer: respond-async' '" + server + path + "' | tr -d '\\r' | sed -n 's/^Location: //p')\n  "
 }
 
 func repeat(n int, c call) []call {
