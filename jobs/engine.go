@@ -313,7 +313,7 @@ func (e *Engine) attempt(ctx context.Context, k Key, j *Job) {
 func (e *Engine) run(ctx context.Context, j *Job) (ending Ending) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.log.Error("a job's attempt panicked", slog.String("job", string(j.ID)), slog.String("panic", fmt.Sprint(p)))
+			e.log.ErrorContext(ctx, "a job's attempt panicked", slog.String("job", string(j.ID)), slog.String("panic", fmt.Sprint(p)))
 			ending = Ending{State: Failed, Reason: ReasonUpstream, Error: "geoproxy failed while running it"}
 		}
 	}()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -486,9 +487,7 @@ func (j *jobRequest) result(job *jobs.Job) {
 		return
 	}
 	h := j.w.Header()
-	for name, values := range answer.Header {
-		h[name] = values
-	}
+	maps.Copy(h, answer.Header)
 	h["Cache-Control"] = []string{"private, no-store"}
 	if answer.Status == http.StatusOK && len(j.r.Header["Range"]) > 0 {
 		// Without a name and a time it looks at the ranges, and at If-Range

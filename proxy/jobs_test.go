@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -77,9 +78,7 @@ func (b *bench) document(text string) document {
 func (b *bench) submit(path string, header map[string]string) (document, string) {
 	b.Helper()
 	all := map[string]string{"Prefer": "respond-async"}
-	for k, v := range header {
-		all[k] = v
-	}
+	maps.Copy(all, header)
 	res, text := b.send("GET", path, all, "")
 	if res.StatusCode != http.StatusAccepted {
 		b.Fatalf("%d: %s", res.StatusCode, text)
@@ -119,7 +118,7 @@ func TestAJobThatWasAskedFor(t *testing.T) {
 	})
 	res, text := b.send("GET", "/compute?s=1&q=a;b", map[string]string{"Prefer": "respond-async"}, "")
 	d := b.document(text)
-	if res.StatusCode != 202 || d.Status != "accepted" || d.Action != "wait_job" || d.Reason != "asked" ||
+	if res.StatusCode != http.StatusAccepted || d.Status != "accepted" || d.Action != "wait_job" || d.Reason != "asked" ||
 		res.Header.Get("Location") != "/geoproxy/jobs/"+d.JobID || res.Header.Get("Retry-After") == "" ||
 		res.Header.Get("Preference-Applied") != "respond-async" || res.Header.Get("Geoproxy-Reason") != "asked" || res.Header.Get("Vary") != "Prefer" {
 		t.Fatalf("%d %v\n%s", res.StatusCode, res.Header, text)
@@ -129,18 +128,18 @@ func TestAJobThatWasAskedFor(t *testing.T) {
 		t.Fatalf("ended: %+v", end)
 	}
 	res, text = b.send("GET", "/geoproxy/jobs/"+strings.ToUpper(strings.ReplaceAll(d.JobID, "-", ""))+"/results", nil, "")
-	if res.StatusCode != 200 || text != "answer to s=1&q=a;b" || res.Header.Get("Set-Cookie") != "" ||
+	if res.StatusCode != http.StatusOK || text != "answer to s=1&q=a;b" || res.Header.Get("Set-Cookie") != "" ||
 		res.Header.Get("Content-Type") != "application/geo+json" || res.Header.Get("ETag") != `"x"` || res.Header.Get("Cache-Control") != "private, no-store" {
 		t.Errorf("the result: %d %v %q", res.StatusCode, res.Header, text)
 	}
 	res, text = b.send("GET", "/geoproxy/jobs/"+d.JobID+"/results", map[string]string{"Range": "bytes=7-8"}, "")
-	if res.StatusCode != 206 || text != "to" {
+	if res.StatusCode != http.StatusPartialContent || text != "to" {
 		t.Errorf("a range of the result: %d %q", res.StatusCode, text)
 	}
-	if res, text = b.send("DELETE", "/geoproxy/jobs/"+d.JobID, nil, ""); res.StatusCode != 200 {
+	if res, text = b.send("DELETE", "/geoproxy/jobs/"+d.JobID, nil, ""); res.StatusCode != http.StatusOK {
 		t.Errorf("forgetting it: %d %s", res.StatusCode, text)
 	}
-	if res, text = b.send("GET", "/geoproxy/jobs/"+d.JobID, nil, ""); res.StatusCode != 404 {
+	if res, text = b.send("GET", "/geoproxy/jobs/"+d.JobID, nil, ""); res.StatusCode != http.StatusNotFound {
 		t.Errorf("after that: %d %s", res.StatusCode, text)
 	}
 }
@@ -149,17 +148,17 @@ func TestAJobThatWasAskedFor(t *testing.T) {
 func TestModeDecision(t *testing.T) {
 	b := newJobBench(t, func(c *proxy.Config) { c.Routes[0].Jobs.When = "allowed" })
 	res, text := b.send("GET", "/compute?s=100", nil, "")
-	if d := b.document(text); res.StatusCode != 202 || d.Reason != "over-budget" {
+	if d := b.document(text); res.StatusCode != http.StatusAccepted || d.Reason != "over-budget" {
 		t.Errorf("unasked: %d %s", res.StatusCode, text)
 	}
 	res, text = b.send("GET", "/compute?s=100", map[string]string{"Prefer": "respond-async, wait=60"}, "")
-	if d := b.document(text); res.StatusCode != 202 || d.Reason != "over-budget" {
+	if d := b.document(text); res.StatusCode != http.StatusAccepted || d.Reason != "over-budget" {
 		t.Errorf("asked with a wait: %d %s", res.StatusCode, text)
 	}
-	if res, text = b.send("GET", "/map?s=100", nil, ""); res.StatusCode != 422 {
+	if res, text = b.send("GET", "/map?s=100", nil, ""); res.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("a map, unasked: %d %s", res.StatusCode, text)
 	}
-	if res, text = b.send("GET", "/compute?s=100", map[string]string{"User-Agent": "GDAL/3.6.2"}, ""); res.StatusCode != 200 {
+	if res, text = b.send("GET", "/compute?s=100", map[string]string{"User-Agent": "GDAL/3.6.2"}, ""); res.StatusCode != http.StatusOK {
 		t.Errorf("GDAL: %d %s", res.StatusCode, text)
 	}
 }
@@ -179,7 +178,7 @@ func TestDeadlineCancellation(t *testing.T) {
 	})
 	// Half a second is the soonest deadline that a caller can state.
 	res, text := b.send("GET", "/compute?s=0.1", map[string]string{"Prefer": "respond-async, wait=1"}, "")
-	if d := b.document(text); res.StatusCode != 202 || d.Reason != "deadline" || res.Header.Get("Geoproxy-Reason") != "deadline" {
+	if d := b.document(text); res.StatusCode != http.StatusAccepted || d.Reason != "deadline" || res.Header.Get("Geoproxy-Reason") != "deadline" {
 		t.Fatalf("%d %s", res.StatusCode, text)
 	}
 	select {
@@ -208,18 +207,18 @@ func TestOthersSeeNothing(t *testing.T) {
 		"an unsigned JWT": {"Authorization": "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9."},
 	} {
 		for _, path := range []string{"", "/results"} {
-			if res, text := b.send("GET", location+path, header, ""); res.StatusCode != 404 || text != unknown {
+			if res, text := b.send("GET", location+path, header, ""); res.StatusCode != http.StatusNotFound || text != unknown {
 				t.Errorf("%s gets %d %s", name, res.StatusCode, text)
 			}
 		}
-		if res, _ := b.send("DELETE", location, header, ""); res.StatusCode != 404 {
+		if res, _ := b.send("DELETE", location, header, ""); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s cancels: %d", name, res.StatusCode)
 		}
 		if _, text := b.send("GET", "/geoproxy/jobs", header, ""); strings.Contains(text, d.JobID) {
 			t.Errorf("%s lists %s", name, text)
 		}
 	}
-	if res, _ := b.send("GET", "/geoproxy/jobs?cursor=AAAA.x.y", mine, ""); res.StatusCode != 404 {
+	if res, _ := b.send("GET", "/geoproxy/jobs?cursor=AAAA.x.y", mine, ""); res.StatusCode != http.StatusNotFound {
 		t.Errorf("a forged cursor: %d", res.StatusCode)
 	}
 	if _, text := b.send("GET", "/geoproxy/jobs", mine, ""); !strings.Contains(text, d.JobID) {
@@ -242,7 +241,7 @@ func TestAFailedJobTellsWhatTheUpstreamSaid(t *testing.T) {
 		t.Fatalf("ended: %+v", d)
 	}
 	res, text := b.send("GET", location+"/results", nil, "")
-	if d := b.document(text); res.StatusCode != 502 || d.Upstream == nil || d.Upstream.Status != 400 || d.Upstream.Body != "no such layer" {
+	if d := b.document(text); res.StatusCode != http.StatusBadGateway || d.Upstream == nil || d.Upstream.Status != 400 || d.Upstream.Body != "no such layer" {
 		t.Errorf("%d %s", res.StatusCode, text)
 	}
 }
@@ -260,7 +259,7 @@ func TestCancellingLeavesNothing(t *testing.T) {
 	_, location := b.submit("/compute?s=1", nil)
 	<-started
 	res, text := b.send("DELETE", location, nil, "")
-	if d := b.document(text); res.StatusCode != 200 || d.Status != "dismissed" {
+	if d := b.document(text); res.StatusCode != http.StatusOK || d.Status != "dismissed" {
 		t.Fatalf("%d %s", res.StatusCode, text)
 	}
 	select {
@@ -268,7 +267,7 @@ func TestCancellingLeavesNothing(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Error("the upstream was not told")
 	}
-	if res, text := b.send("GET", location+"/results", nil, ""); res.StatusCode != 404 {
+	if res, text := b.send("GET", location+"/results", nil, ""); res.StatusCode != http.StatusNotFound {
 		t.Errorf("the result: %d %s", res.StatusCode, text)
 	}
 }
@@ -282,7 +281,7 @@ func TestIdempotency(t *testing.T) {
 		t.Errorf("two jobs: %s and %s", first.JobID, again.JobID)
 	}
 	key["Prefer"] = "respond-async"
-	if res, text := b.send("GET", "/compute?s=2", key, ""); res.StatusCode != 422 {
+	if res, text := b.send("GET", "/compute?s=2", key, ""); res.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("the same key for another request: %d %s", res.StatusCode, text)
 	}
 }
@@ -300,12 +299,12 @@ func TestAdmissionUnderLoad(t *testing.T) {
 		b.submit("/compute?s=10", nil)
 	}
 	res, text := b.send("GET", "/compute?s=10", ask, "")
-	if res.StatusCode != 503 || res.Header.Get("Geoproxy-Reason") != "queue-depth" || !strings.Contains(text, `"estimated_wait_seconds":`) || res.Header.Get("Retry-After") == "" {
+	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Geoproxy-Reason") != "queue-depth" || !strings.Contains(text, `"estimated_wait_seconds":`) || res.Header.Get("Retry-After") == "" {
 		t.Errorf("past the depth: %d %v %s", res.StatusCode, res.Header, text)
 	}
 	b2 := newJobBench(t, func(c *proxy.Config) { c.Routes[0].Jobs = proxy.JobsConfig{MaxWait: time.Minute} })
 	res, text = b2.send("GET", "/compute?s=61", ask, "")
-	if res.StatusCode != 503 || res.Header.Get("Geoproxy-Reason") != "queue-wait" || !strings.Contains(text, `"estimated_wait_seconds":61`) {
+	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Geoproxy-Reason") != "queue-wait" || !strings.Contains(text, `"estimated_wait_seconds":61`) {
 		t.Errorf("past the wait: %d %v %s", res.StatusCode, res.Header, text)
 	}
 }

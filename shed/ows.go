@@ -147,7 +147,7 @@ func (r *Refusal) owsCode() (code string, narrow bool) {
 		if wfs2 {
 			return "OperationParsingFailed", false
 		}
-	case Rate, Concurrency, Dependency, Blocked, Draining, NoRoute:
+	case Rate, Concurrency, Dependency, Blocked, Draining, NoRoute, QueueDepth, QueueWait, Store, StoreFull:
 	}
 	return "NoApplicableCode", false
 }

@@ -102,13 +102,13 @@ func (s *Store) takeAway(ctx context.Context, selection string, args ...any) (ta
 		if err != nil {
 			return err
 		}
+		defer rows.Close() //nolint:errcheck // closed below where nothing failed before
 		var ids []jobs.ID
 		for rows.Next() {
 			var id jobs.ID
 			var fence, size int64
 			var missed int
 			if err := rows.Scan(&id, &fence, &size, &missed); err != nil {
-				_ = rows.Close()
 				return err
 			}
 			ids = append(ids, id)

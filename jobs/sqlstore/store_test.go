@@ -74,6 +74,7 @@ func store(t *testing.T, s *sqlstore.Store, j *jobs.Job, text string) jobs.Endin
 
 func TestAJobFromSubmissionToItsEnd(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		first := submit(t, s, submission("q", "a"))
 		second := submit(t, s, submission("q", "a"))
@@ -142,26 +143,33 @@ func TestAJobFromSubmissionToItsEnd(t *testing.T) {
 func TestAZombieChangesNothing(t *testing.T) {
 	ends := map[string]func(t *testing.T, s *sqlstore.Store, id jobs.ID){
 		"queued again": func(*testing.T, *sqlstore.Store, jobs.ID) {},
-		"running":      func(t *testing.T, s *sqlstore.Store, _ jobs.ID) { claim(t, s, "w2", "q", time.Minute) },
+		"running": func(t *testing.T, s *sqlstore.Store, _ jobs.ID) {
+			t.Helper()
+			claim(t, s, "w2", "q", time.Minute)
+		},
 		"successful": func(t *testing.T, s *sqlstore.Store, _ jobs.ID) {
+			t.Helper()
 			j := claim(t, s, "w2", "q", time.Minute)
 			if err := s.Finish(t.Context(), key(j), store(t, s, j, "new")); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"failed": func(t *testing.T, s *sqlstore.Store, _ jobs.ID) {
+			t.Helper()
 			j := claim(t, s, "w2", "q", time.Minute)
 			if err := s.Finish(t.Context(), key(j), jobs.Ending{State: jobs.Failed, Reason: jobs.ReasonUpstream}); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"dismissed": func(t *testing.T, s *sqlstore.Store, id jobs.ID) {
+			t.Helper()
 			if _, err := s.Cancel(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
 		},
 	}
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		for name, move := range ends {
 			for _, e := range []jobs.State{jobs.Successful, jobs.Failed, jobs.Accepted} {
@@ -207,6 +215,7 @@ func reap(t *testing.T, s *sqlstore.Store) {
 // A request that kills its workers ends after its last attempt.
 func TestAPoisonRequestEnds(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		id := submit(t, s, submission("q", "a")).ID
 		for attempt := 1; attempt <= 3; attempt++ {
@@ -224,6 +233,7 @@ func TestAPoisonRequestEnds(t *testing.T) {
 // Shutdowns give two attempts back and then count; what was never sent always is.
 func TestHandBacksAreBounded(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		id := submit(t, s, submission("q", "a")).ID
 		for range 4 {
@@ -248,6 +258,7 @@ func TestHandBacksAreBounded(t *testing.T) {
 // However many submit at once, over several replicas, the limits hold.
 func TestAdmissionIsExact(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		stores := []*sqlstore.Store{open(t)}
 		if strings.HasSuffix(t.Name(), "postgres") {
 			for range 3 {
@@ -285,6 +296,7 @@ func TestAdmissionIsExact(t *testing.T) {
 
 func TestAnIdempotencyKeySubmitsOnce(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		ids := make(chan jobs.ID, 16)
 		var wg sync.WaitGroup
@@ -318,6 +330,7 @@ func TestAnIdempotencyKeySubmitsOnce(t *testing.T) {
 
 func TestCancelEndsAJobAtOnce(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		queued := submit(t, s, submission("q", "a"))
 		if j, err := s.Cancel(t.Context(), queued.ID); err != nil || j.State != jobs.Dismissed || j.Request != nil {
@@ -350,6 +363,7 @@ func TestCancelEndsAJobAtOnce(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		end := func(keep time.Duration, text string) jobs.ID {
 			sub := submission("q", "a")
@@ -446,6 +460,7 @@ func TestMigrationsTakeTurns(t *testing.T) {
 
 func TestBlobsAreWholeOrAbsent(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		w, err := s.Create(t.Context(), "b.1")
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -122,8 +123,8 @@ func start() (*Bed, error) {
 func (b *Bed) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := len(b.children) - 1; i >= 0; i-- {
-		b.children[i].end()
+	for _, v := range slices.Backward(b.children) {
+		v.end()
 	}
 	b.children = nil
 	_ = b.lock.Close()

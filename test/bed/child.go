@@ -89,7 +89,7 @@ func (c *child) until(what string, try func() error) error {
 			err = errors.Join(errors.New("it ended"), err)
 		case <-deadline:
 		}
-		printed, _ := os.ReadFile(c.log) //nolint:errcheck // what there is of it
+		printed, _ := os.ReadFile(c.log)
 		return fmt.Errorf("%s: not so that %s: %w\n%s", c.name, what, err, printed[max(0, len(printed)-4096):])
 	}
 }
