@@ -230,12 +230,14 @@ func tunedProxy(b *testing.B, upstream string) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
+	transport := &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024, DisableCompression: true}
+	b.Cleanup(transport.CloseIdleConnections)
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, r.In.Host
 			r.SetXForwarded()
 		},
-		Transport:  &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024, DisableCompression: true},
+		Transport:  transport,
 		BufferPool: &bufferPool{},
 	}
 }
