@@ -49,7 +49,9 @@ func (s *Store) Collected(ctx context.Context, id jobs.ID) error {
 // another's.
 func blobOf(id jobs.ID, fence int64) string { return string(id) + "." + strconv.FormatInt(fence, 10) }
 
-// sweepStep is how many jobs one statement of a sweep moves.
+// sweepStep is how many jobs one statement of a sweep moves. In what it selects
+// by, the time is in a SELECT of its own: Postgres asks its clock for every row
+// otherwise, and uses no index.
 const sweepStep = 500
 
 // Sweep implements [jobs.Store].
@@ -66,7 +68,7 @@ func (s *Store) Sweep(ctx context.Context, maxStored map[string]int64, age time.
 	}
 	for more := true; more; {
 		n, uncollected, err := s.takeAway(ctx, `SELECT id, fence, size, CASE WHEN collected IS NULL AND state = 'successful' THEN 1 ELSE 0 END FROM geoproxy_job
- WHERE finished IS NOT NULL AND gone = 0 AND expires < {now} ORDER BY expires LIMIT $1 {skip}`, sweepStep)
+ WHERE finished IS NOT NULL AND gone = 0 AND expires < (SELECT {now}) ORDER BY expires LIMIT $1 {skip}`, sweepStep)
 		if err != nil {
 			return swept, err
 		}
@@ -76,7 +78,7 @@ func (s *Store) Sweep(ctx context.Context, maxStored map[string]int64, age time.
 	}
 	for more := true; more; {
 		result, err := s.db.ExecContext(ctx, s.text(`DELETE FROM geoproxy_job WHERE id IN (
- SELECT id FROM geoproxy_job WHERE gone = 1 AND expires + keep_ms < {now} LIMIT $1 {skip})`), sweepStep)
+ SELECT id FROM geoproxy_job WHERE gone = 1 AND expires < (SELECT {now}) LIMIT $1 {skip})`), sweepStep)
 		if err != nil {
 			return swept, err
 		}
@@ -94,7 +96,8 @@ func (s *Store) Sweep(ctx context.Context, maxStored map[string]int64, age time.
 }
 
 // takeAway takes the results of the selected jobs away, rows first: what has no
-// row that names it is deleted sooner or later.
+// row that names it is deleted sooner or later. The rows themselves stay for as
+// long again, so that who comes late is told.
 func (s *Store) takeAway(ctx context.Context, selection string, args ...any) (taken, uncollected int, err error) {
 	var blobs []string
 	err = s.inTx(ctx, func(tx *sql.Tx) error {
@@ -122,7 +125,7 @@ func (s *Store) takeAway(ctx context.Context, selection string, args ...any) (ta
 		if taken == 0 {
 			return nil
 		}
-		_, err = tx.ExecContext(ctx, s.text(`UPDATE geoproxy_job SET gone = 1, result = NULL, answer = NULL, size = 0, expires = {now} WHERE id IN ({list})`), names(ids))
+		_, err = tx.ExecContext(ctx, s.text(`UPDATE geoproxy_job SET gone = 1, result = NULL, answer = NULL, size = 0, expires = {now} + keep_ms WHERE id IN ({list})`), names(ids))
 		return err
 	})
 	if err != nil {
