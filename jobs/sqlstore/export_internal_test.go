@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"time"
+
+	"github.com/geoproxy/geoproxy/jobs"
 )
 
 // OnRemove has f called before each removal of a blob.
@@ -38,5 +40,11 @@ func (s *Store) Fill(ctx context.Context, n int) error {
 	if err == nil && s.name == postgres.name {
 		_, err = s.db.ExecContext(ctx, "VACUUM ANALYZE geoproxy_job")
 	}
+	return err
+}
+
+// Lapse ends the lease of a job, as time would.
+func (s *Store) Lapse(ctx context.Context, id jobs.ID) error {
+	_, err := s.db.ExecContext(ctx, s.text(`UPDATE geoproxy_job SET lease_until = 1 WHERE id = $1 AND state = 'running'`), string(id))
 	return err
 }
