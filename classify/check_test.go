@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"nothing", classify.Config{}, nil},
 		{"everything", classify.Config{Family: "xyz", Profile: "guide", DefaultCost: time.Second, Assume: classify.Assume{Limit: 20, MaxLimit: 20}, Costs: map[string]classify.Cost{"heat": {Base: 1}, "items": {Base: 1}, "unknown": {Base: 1}}, Rules: []classify.Rule{{Op: "heat", When: "true"}}}, nil},
-		{"family", classify.Config{Family: "wfs4"}, []string{`family: "wfs4" is no family: one of auto, http, wms, wmts, wfs, wcs, ogcapi, xyz`}},
+		{"family", classify.Config{Family: "wfs4"}, []string{`family: "wfs4" is no family: one of auto, http, wms, wmts, wfs, wcs, `}},
 		{"profile", classify.Config{Profile: "cheap"}, []string{`profile: "cheap" is no profile`}},
 		{"default cost", classify.Config{DefaultCost: -1}, []string{"default_cost: must be between 0 and 1h"}},
 		{"assume", classify.Config{Assume: classify.Assume{Features: -1, Vertices: 2e9, Limit: 20, MaxLimit: 10}}, []string{"assume.features: must be", "assume.vertices: must be", "assume.limit: must not be above max_limit"}},

@@ -43,7 +43,9 @@ func TestTooLong(t *testing.T) {
 }
 
 func TestFamilies(t *testing.T) {
-	if got, want := classify.Families(), []string{"wms", "wmts", "wfs", "wcs", "ogcapi", "xyz"}; !slices.Equal(got, want) {
+	if got, want := classify.Families(), []string{
+		"wms", "wmts", "wfs", "wcs", "ogcapi", "titiler", "xyz",
+	}; !slices.Equal(got, want) {
 		t.Errorf("Families = %v, want %v: the more specific before the less", got, want)
 	}
 }

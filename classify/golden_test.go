@@ -21,6 +21,7 @@ var update = flag.Bool("update", false, "write the answers into the golden table
 //	POST /collections/parcels/items    method, path and query
 //	> Content-Type: application/json   its headers
 //	| {"op":"s_intersects"}            its body
+//	@ ogcapi                           the family that the config names; auto without
 //	= ogcapi filter read features=10   what it is to be recognised as
 //
 // The words behind the class are the inputs that are not 0, then what is true
@@ -38,7 +39,11 @@ func TestGolden(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			cases := readGolden(t, file)
 			for i, g := range cases {
-				got := describe(c, &g.request)
+				with := c
+				if g.family != "" {
+					with = classifier(t, classify.Config{Family: g.family})
+				}
+				got := describe(with, &g.request)
 				if *update {
 					cases[i].want = got
 				} else if got != g.want {
@@ -65,6 +70,7 @@ type golden struct {
 	line    int
 	lines   []string // as they stand in the file, comments before it included
 	request classify.Request
+	family  string // named by the config
 	want    string
 }
 
@@ -89,6 +95,8 @@ func readGolden(tb testing.TB, file string) (cases []golden) {
 			g.request.Header.Add(name, value)
 		case "|":
 			body = append(body, rest...)
+		case "@":
+			g.family = rest
 		case "=":
 			g.want = rest
 			g.request.Body = classify.Body{Prefix: body, Length: int64(len(body)), Whole: true}

@@ -69,6 +69,14 @@ var fitted = map[string]rates{
 	"wcs-transaction":    {5.0e-3, 2.0e-4, 1.2e-6, 6.1e-8, perByte},
 	"putstyles":          {5.0e-3, 2.0e-4, 1.2e-6, 0, perByte},
 
+	// An image in a store is opened over the network, two reads of 10 ms; its
+	// cells are read, warped and encoded as zonal reads them.
+	"point":      {2.0e-2, 0, 0, 6.1e-8, perByte},
+	"preview":    {2.0e-2, 0, 0, 6.1e-8, perByte},
+	"crop":       {2.0e-2, 0, 2.8e-6, 6.1e-8, perByte},
+	"statistics": {2.0e-2, 0, 2.8e-6, 6.1e-8, perByte},
+	"info":       {base: 2.0e-2},
+
 	"getcapabilities":       {base: 5e-3}, // as collections
 	"describelayer":         {base: 2e-3},
 	"getstyles":             {base: 2e-3},

@@ -58,7 +58,7 @@ func recordings(t *testing.T) []recorded {
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimSuffix(line, "\n")
 			switch {
-			case line == "", line[0] == '#':
+			case line == "", line[0] == '#', line[0] == '@':
 			case strings.HasPrefix(line, "> "):
 				name, value, _ := strings.Cut(line[2:], ": ")
 				r.header.Add(name, value)
