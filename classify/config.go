@@ -6,7 +6,8 @@ import "time"
 // detects the family of each request and uses the rates fitted on a real
 // PostGIS.
 type Config struct {
-	// Family names the protocol: auto, http, or one of [Families]. Defaults to auto.
+	// Family names the protocol: auto (the default: detected for each request),
+	// one family, or http (nothing but Rules).
 	Family string `yaml:"family"`
 	// Rules recognise requests before any family does; the first match wins.
 	Rules []Rule `yaml:"rules"`
@@ -62,8 +63,8 @@ type Rule struct {
 	When  string `yaml:"when"`  // CEL, bool; empty matches everything; one that fails does not match
 
 	// Seconds, or the inputs: each a number or CEL giving one. One that fails
-	// prices the request at DefaultCost with low confidence, as does a rule
-	// without any, unless Costs give the operation a base.
+	// prices the request at default_cost with low confidence, as does a rule
+	// without any, unless costs give the operation a base.
 	Seconds  string `yaml:"seconds"`
 	Features string `yaml:"features"`
 	Vertices string `yaml:"vertices"`

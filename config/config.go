@@ -51,8 +51,9 @@ type File struct {
 // Jobs is where jobs are kept: without Store in one SQLite file under data_dir,
 // which is this process's alone.
 type Jobs struct {
-	// Store is the URL of a Postgres that replicas share: postgres://user:password@host/database.
-	// It needs Key and Secret, which must be the same everywhere.
+	// Store is the URL of a Postgres that replicas share:
+	// postgres://user:password@host/database. It needs Key and the secret at the
+	// top of the file, the same everywhere.
 	Store string `yaml:"store"`
 	// Key seals the requests and results that are kept: 16 bytes or more.
 	// Without it one is kept in a 0600 file under data_dir.

@@ -104,6 +104,7 @@ var choices = map[string][]string{
 	"proxy.RouteConfig.disclose":    {"full", "coarse", "none"},
 	"proxy.RouteConfig.redis_down":  {"local", "allow", "deny"},
 	"proxy.RouteConfig.profile":     {"fitted", "guide"},
+	"proxy.JobsConfig.when":         {"asked", "allowed", "never"},
 	"proxy.ClassConfig.too_big":     {"wait", "refuse"},
 	"ratelimit.Rate.unit":           {"request", "second", "feature", "vertex", "cell", "byte"},
 	"shed.BodyConfig.body":          {"native", "empty"},
@@ -185,17 +186,13 @@ func refine(root, s *jsonschema.Schema, t reflect.Type, done map[reflect.Type]bo
 		return
 	}
 	done[t] = true
+	s.Description = byKeys(s.Description, t)
 	for _, f := range fieldsOf(t, nil) {
 		property, ok := s.Properties.Get(f.name)
 		if !ok {
 			continue
 		}
-		// A Go comment begins with the field's name, and here it is the key's.
-		comment := strings.Join(strings.Fields(property.Description), " ")
-		if rest, ok := strings.CutPrefix(comment, t.FieldByIndex(f.index).Name+" "); ok {
-			comment = f.name + " " + rest
-		}
-		property.Description = comment
+		property.Description = byKeys(property.Description, t)
 		ft := t.FieldByIndex(f.index).Type
 		if list := choices[typeName(t)+"."+f.name]; list != nil {
 			property.Ref = ""
@@ -225,6 +222,26 @@ func refine(root, s *jsonschema.Schema, t reflect.Type, done map[reflect.Type]bo
 			short.Ref = ""
 		}
 	}
+}
+
+// word is what may be the name of a field in a comment: one that begins it, or
+// that stands within a sentence, where little else begins with a capital.
+var word = regexp.MustCompile(`(^|[^.:] |/)([A-Z][A-Za-z]+)\b`)
+
+// byKeys gives a Go comment on one line and with keys for the names of t's fields.
+func byKeys(comment string, t reflect.Type) string {
+	keys := map[string]string{}
+	for _, f := range fieldsOf(t, nil) {
+		keys[t.FieldByIndex(f.index).Name] = f.name
+	}
+	return word.ReplaceAllStringFunc(strings.Join(strings.Fields(comment), " "), func(found string) string {
+		name := found[strings.LastIndexAny(found, " /")+1:]
+		abbreviation := found != name && name == strings.ToUpper(name)
+		if key, ok := keys[name]; ok && !abbreviation {
+			return strings.TrimSuffix(found, name) + key
+		}
+		return found
+	})
 }
 
 func anys(list []string) []any {
