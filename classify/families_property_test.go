@@ -2,6 +2,7 @@ package classify_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -40,4 +41,90 @@ func TestLargerImage(t *testing.T) {
 				`{"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[%f,%f],[%f,%f],[%f,%f],[%[1]f,%[2]f]]]}}`, -x, -y, x, -y, x, y))
 		}
 	})
+}
+
+// listOf repeats an item so often, with a separator between.
+func listOf(item, separator string, n int) string {
+	return strings.TrimSuffix(strings.Repeat(item+separator, n), separator)
+}
+
+// More points of a way, of a trace, or on one side of a matrix.
+func TestMorePoints(t *testing.T) {
+	const pair, place = "[4.9,52.3]", `{"lat":52.3,"lon":4.9}`
+	for name, build := range map[string]func(n int) *classify.Request{
+		"osrm route": func(n int) *classify.Request { return get("/route/v1/car/" + listOf("4.9,52.3", ";", n)) },
+		"osrm table": func(n int) *classify.Request { return get("/table/v1/car/" + listOf("4.9,52.3", ";", n)) },
+		"osrm sources": func(n int) *classify.Request {
+			return get("/table/v1/car/1,2;3,4?destinations=0&sources=" + listOf("1", ";", n))
+		},
+		"osrm line": func(n int) *classify.Request {
+			return get("/match/v1/car/polyline(" + strings.Repeat("_p~iF~ps%7CU", n) + ")")
+		},
+		"osrm trip": func(n int) *classify.Request { return get("/trip/v1/car/" + listOf("4.9,52.3", ";", n)) },
+		"osrm body": func(n int) *classify.Request {
+			return post("/table/v1/car", "application/json", `{"coordinates":[`+listOf(pair, ",", n)+`]}`)
+		},
+		"valhalla targets": func(n int) *classify.Request {
+			return post("/sources_to_targets", "application/json", `{"sources":[`+place+`],"targets":[`+listOf(place, ",", n)+`]}`)
+		},
+		"valhalla line": func(n int) *classify.Request {
+			return post("/trace_route", "application/json", `{"encoded_polyline":"`+strings.Repeat("_p~iF~ps|U", n)+`"}`)
+		},
+		"valhalla contours": func(n int) *classify.Request {
+			return post("/isochrone", "application/json", `{"costing":"auto","locations":[`+place+`],"contours":[`+listOf(`{"time":5}`, ",", n)+`]}`)
+		},
+		"ors matrix": func(n int) *classify.Request {
+			return post("/v2/matrix/driving-car", "application/json", `{"locations":[`+listOf(pair, ",", n)+`]}`)
+		},
+		"ors jobs": func(n int) *classify.Request {
+			return post("/optimization", "application/json", `{"vehicles":[{}],"jobs":[`+listOf("{}", ",", n)+`]}`)
+		},
+		"graphhopper route": func(n int) *classify.Request { return get("/route?profile=car" + strings.Repeat("&point=52.3,4.9", n)) },
+		"graphhopper matrix": func(n int) *classify.Request {
+			return post("/matrix", "application/json", `{"profile":"car","from_points":[`+pair+`],"to_points":[`+listOf(pair, ",", n)+`]}`)
+		},
+		"graphhopper trace": func(n int) *classify.Request {
+			return post("/match", "application/gpx+xml", `<gpx>`+strings.Repeat(`<trkpt lat="1" lon="2"/>`, n)+`</gpx>`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			grows(t, rapid.IntRange(1, 300), func(t *rapid.T) func(int) *classify.Request {
+				read := rapid.SampledFrom([]int{0, 0, 40, 200, 1000}).Draw(t, "read")
+				return func(n int) *classify.Request {
+					r := build(n)
+					if len(r.Body.Prefix) > read && read > 0 { // what was read of it
+						r.Body.Prefix, r.Body.Whole = r.Body.Prefix[:read], false
+					}
+					return r
+				}
+			})
+		})
+	}
+}
+
+// A longer reach, and more of anything that a number says.
+func TestLargerReach(t *testing.T) {
+	for _, form := range []string{
+		`/isochrone|{"costing":"auto","locations":[{"lat":1,"lon":2}],"contours":[{"time":%d}]}`,
+		`/isochrone|{"costing":"auto","locations":[{"lat":1,"lon":2}],"contours":[{"distance":%d},{"time":3}]}`,
+		`/v2/isochrones/driving-car|{"locations":[[1,2]],"range":[%d]}`,
+		`/v2/isochrones/driving-car|{"locations":[[1,2]],"range":[%d],"interval":60}`,
+		`/v2/isochrones/driving-car|{"locations":[[1,2]],"range":[60,%d],"range_type":"distance"}`,
+		`/v2/directions/driving-car|{"coordinates":[[1,2],[3,4]],"alternative_routes":{"target_count":%d}}`,
+		`/isochrone?profile=car&point=1,2&time_limit=%d|`,
+		`/isochrone?profile=car&point=1,2&distance_limit=%d|`,
+		`/isochrone?profile=car&point=1,2&buckets=%d|`,
+		`/route/v1/car/1,2;3,4?alternatives=%d|`,
+		`/nearest/v1/car/1,2?number=%d|`,
+	} {
+		grows(t, rapid.IntRange(1, 1e9), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request {
+				target, body, _ := strings.Cut(fmt.Sprintf(form, n), "|")
+				if body == "" {
+					return get(target)
+				}
+				return post(target, "application/json", body)
+			}
+		})
+	}
 }

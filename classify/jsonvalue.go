@@ -1,6 +1,9 @@
 package classify
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // jsonValue is a member of an object, or an item of an array, as it stands in
 // the text.
@@ -215,11 +218,10 @@ func (d document) count(n, least float64) float64 {
 	case complete:
 		return n
 	case open:
-		return max(n, min(n*d.scale, bound))
+		return math.Ceil(max(n, min(n*d.scale, bound)))
 	case malformed:
-		return max(n, bound)
 	}
-	return max(n, bound)
+	return math.Ceil(max(n, bound))
 }
 
 // readJSON visits the members of the body, which is to be an object (or, where
@@ -242,8 +244,11 @@ func (r *Request) readJSON(visit func(v jsonValue)) document {
 	}
 	d.scale = max(1, d.length/float64(len(text)))
 	d.how = max(d.how, readJSONText(text, visit))
-	if !r.wholeBody() && d.how == complete {
-		d.how = open
+	switch {
+	case !r.wholeBody():
+		d.how = max(d.how, open)
+	case d.how == open: // it ends inside of a value, and there is no more of it
+		d.how = malformed
 	}
 	return d
 }

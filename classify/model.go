@@ -77,6 +77,21 @@ var fitted = map[string]rates{
 	"statistics": {2.0e-2, 0, 2.8e-6, 6.1e-8, perByte},
 	"info":       {base: 2.0e-2},
 
+	// A search over prepared roads takes some milliseconds; a matrix shares its
+	// searches among the pairs, a trace goes only from one road to the next, and
+	// an isochrone visits all roads in reach: those of ten minutes (the unit of its
+	// searches) are about what five routes visit.
+	"route":        {1.0e-3, 1.0e-2, 2.8e-6, 0, perByte},
+	"matrix":       {1.0e-3, 2.0e-4, 2.8e-6, 0, perByte},
+	"isochrone":    {1.0e-2, 5.0e-2, 2.8e-6, 0, perByte},
+	"match":        {1.0e-3, 1.0e-3, 2.8e-6, 0, perByte},
+	"trip":         {1.0e-3, 2.0e-4, 2.8e-6, 0, perByte},
+	"optimization": {1.0e-2, 2.0e-4, 2.8e-6, 0, perByte},
+	"graph":        {1.0e-2, 2.0e-4, 2.8e-6, 0, perByte},
+	"snap":         {1.0e-3, 1.0e-3, 2.8e-6, 0, perByte},
+	"height":       {1.0e-3, 1.0e-5, 2.8e-6, 0, perByte}, // a cell read for each
+	"status":       {base: minSeconds},
+
 	"getcapabilities":       {base: 5e-3}, // as collections
 	"describelayer":         {base: 2e-3},
 	"getstyles":             {base: 2e-3},
