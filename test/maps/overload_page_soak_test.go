@@ -4,6 +4,7 @@ package maps_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -25,15 +26,32 @@ func page(runs []overload) string {
 
 ![Seconds that cheap requests took, with and without geoproxy](overload.svg)
 
-| dear request | | dear ones served | refused, after | cheap alone p50 | cheap meanwhile: answered, p50, p95 | busy for nobody | cheap back under %d ms |
+%s
+"Busy for nobody" is how long workers of MapServer were at work for the crowd after the last of it had gone; the watch ends after %.0f s. A cheap request that was not answered within %.0f s counts as that long. One run each, %s, on %d processors shared by clients, geoproxy, MapServer and the database (load average at the end %s).
+`, crowd, bed.Workers, patience.Seconds(), probeEvery.Milliseconds(), bed.Workers, table(runs),
+		watch.Seconds(), patience.Seconds(), time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), loadAverage())
+	return b.String()
+}
+
+// readme is a README with the plot and the table put between its two marks.
+func readme(text string, runs []overload) (string, error) {
+	const begin, end = "<!-- written by TestSoakOverload -->\n", "<!-- up to here -->\n"
+	head, rest, found := strings.Cut(text, begin)
+	_, tail, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return "", errors.New("README.md lacks the marks between which the table of overload goes")
+	}
+	return head + begin + "![Seconds that cheap requests took, with and without geoproxy](docs/overload.svg)\n\n" + table(runs) + end + tail, nil
+}
+
+func table(runs []overload) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `| dear request | | dear ones served | refused, after | cheap alone p50 | cheap meanwhile: answered, p50, p95 | busy for nobody | cheap back under %d ms |
 |---|---|---|---|---|---|---|---|
-`, crowd, bed.Workers, patience.Seconds(), probeEvery.Milliseconds(), bed.Workers, goal.Milliseconds())
+`, goal.Milliseconds())
 	for i := range runs {
 		fmt.Fprintln(&b, runs[i].row())
 	}
-	fmt.Fprintf(&b, `
-"Busy for nobody" is how long workers of MapServer were at work for the crowd after the last of it had gone; the watch ends after %.0f s. A cheap request that was not answered within %.0f s counts as that long. One run each, %s, on %d processors shared by clients, geoproxy, MapServer and the database (load average at the end %s).
-`, watch.Seconds(), patience.Seconds(), time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), loadAverage())
 	return b.String()
 }
 
@@ -81,7 +99,7 @@ const (
 	panelWidth, panelHeight = 640, 190
 	leftMargin, topMargin   = 70, 60
 	panelGap                = 70
-	plotSeconds             = 60
+	plotSeconds             = 120
 	slowest, fastest        = 10.0, 0.002 // seconds
 )
 
@@ -136,7 +154,7 @@ func (o *overload) draw(b *bytes.Buffer, top float64) {
 			fmt.Fprintf(b, "<line class=\"line\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text class=\"soft\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
 				leftMargin, leftMargin+panelWidth, top+down(seconds), top+down(seconds), leftMargin-8, top+down(seconds)+4, label)
 		}
-		for second := 0.0; second <= plotSeconds; second += 10 {
+		for second := 0.0; second <= plotSeconds; second += 20 {
 			fmt.Fprintf(b, "<text class=\"soft\" x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%.0f s</text>\n", across(second), top+panelHeight+18, second)
 		}
 	}
