@@ -138,8 +138,8 @@ func (c *call) arm() {
 		d = min(d, c.x.stream.Max)
 	}
 	a, _ := c.u.alarms.Get().(*alarm)
+	c.alarm = a // before the alarm has the call: a late ring for the one before may look at once
 	a.call.Store(c)
-	c.alarm = a
 	a.t.Reset(d)
 }
 

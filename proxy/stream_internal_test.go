@@ -520,3 +520,43 @@ func TestSlowCallersOverHTTP2(t *testing.T) {
 		}
 	})
 }
+
+// An alarm may still ring for the call before when it gets the next one, and
+// looks at that one while it is armed.
+func TestAnAlarmThatRingsLateLooksAtTheNextCall(t *testing.T) {
+	u, err := newUpstream(UpstreamConfig{URL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.close()
+	u.proxy.Transport = late{func() time.Duration { return 0 }}
+	a, _ := newAlarm().(*alarm)
+	u.alarms.New = func() any { return a }
+	done := make(chan struct{})
+	var ringing sync.WaitGroup
+	ringing.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if c := a.call.Load(); c != nil {
+				c.look()
+			}
+		}
+	})
+	for range 1000 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &exchange{owner: &nobody{}, deadline: time.Now().Add(time.Minute)}
+		u.forward(&counter{header: http.Header{}}, r, x)
+		if !x.sent || x.fault != faultNone {
+			t.Fatalf("sent %v, fault %d", x.sent, x.fault)
+		}
+	}
+	close(done)
+	ringing.Wait()
+}
