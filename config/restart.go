@@ -19,6 +19,9 @@ func NeedsRestart(running, next *File) []string {
 			changed = append(changed, k.key)
 		}
 	}
+	if next.NeedsJobs() && !running.NeedsJobs() {
+		changed = append(changed, "routes") // it was started without a store of jobs
+	}
 	return changed
 }
 

@@ -14,6 +14,7 @@ type Limits struct {
 // Load is what a queue holds at the moment of a submission.
 type Load struct {
 	Depth   int           // queued and running
+	Queued  int           // of them those that wait
 	Mine    int           // of them the submitter's
 	Tenants int           // whose they are, the submitter included
 	Work    time.Duration // estimated of what is queued, and the rest of what runs

@@ -147,6 +147,13 @@ func (e *Engine) Submit(ctx context.Context, s Submission) (*Job, error) {
 
 var errStoreFull = errors.New("no room for more results")
 
+// Refused reports whether a submission failed because it was refused: nothing
+// of it is kept. Of another failure nobody knows.
+func Refused(err error) bool {
+	_, full := errors.AsType[*FullError](err)
+	return full || errors.Is(err, errStoreFull) || errors.Is(err, ErrMismatch)
+}
+
 // StoreFull reports whether a submission failed for lack of room for results.
 func StoreFull(err error) bool { return errors.Is(err, errStoreFull) }
 

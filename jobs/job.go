@@ -61,7 +61,7 @@ type Job struct {
 	// Gone says that the result's time is over.
 	Gone bool
 
-	// Ahead is what stands before an accepted job. Only Get fills it in.
+	// Ahead is what stands before an accepted job. Only Submit and Get fill it in.
 	Ahead Ahead
 }
 

@@ -48,7 +48,7 @@ type queueHealth struct {
 	queued   uint64
 }
 
-func newMetrics(reg prometheus.Registerer, _ *Engine) *metrics {
+func newMetrics(reg prometheus.Registerer, e *Engine) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
@@ -67,9 +67,41 @@ func newMetrics(reg prometheus.Registerer, _ *Engine) *metrics {
 		depth:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "geoproxy_job_queue_depth", Help: "Jobs queued and running."}, []string{"route"}),
 		stored: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "geoproxy_job_stored_bytes", Help: "Bytes of results that are kept."}, []string{"route"}),
 	}
-	m.collectors = []prometheus.Collector{m.submissions, m.ends, m.waits, m.reaped, m.troubles, m.expired, m.depth, m.stored}
+	m.collectors = []prometheus.Collector{healthCollector{e}, m.submissions, m.ends, m.waits, m.reaped, m.troubles, m.expired, m.depth, m.stored}
 	reg.MustRegister(m.collectors...)
 	return m
+}
+
+// healthCollector gives the health of the queues when it is scraped.
+type healthCollector struct{ e *Engine }
+
+var (
+	descHealthy  = prometheus.NewDesc("geoproxy_job_queue_healthy", "1 where the queue's depth, tail wait and rejections are all below their thresholds (150, 300 s, 5 %).", []string{"route"}, nil)
+	descWait95   = prometheus.NewDesc("geoproxy_job_queue_wait_p95_seconds", "The 95th percentile of the waits of the newest jobs.", []string{"route"}, nil)
+	descRejected = prometheus.NewDesc("geoproxy_job_queue_rejected_share", "The share of the newest submissions that the queue refused.", []string{"route"}, nil)
+	descModes    = prometheus.NewDesc("geoproxy_job_possible_requests_total", "Requests for which a job was possible. mode: inline, queued.", []string{"route", "mode"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (healthCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descHealthy, descWait95, descRejected, descModes} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c healthCollector) Collect(ch chan<- prometheus.Metric) {
+	for route, h := range c.e.Health() {
+		healthy := 0.0
+		if h.Healthy {
+			healthy = 1
+		}
+		ch <- prometheus.MustNewConstMetric(descHealthy, prometheus.GaugeValue, healthy, route)
+		ch <- prometheus.MustNewConstMetric(descWait95, prometheus.GaugeValue, h.Wait95, route)
+		ch <- prometheus.MustNewConstMetric(descRejected, prometheus.GaugeValue, h.Rejected, route)
+		ch <- prometheus.MustNewConstMetric(descModes, prometheus.CounterValue, float64(h.Inline), route, "inline")
+		ch <- prometheus.MustNewConstMetric(descModes, prometheus.CounterValue, float64(h.Queued), route, "queued")
+	}
 }
 
 func (m *metrics) unregister() {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/geoproxy/geoproxy/jobs"
@@ -63,6 +64,11 @@ func (c JobsConfig) withDefaults() JobsConfig {
 }
 
 func (c JobsConfig) limits() jobs.Limits { return jobs.Limits{Depth: c.MaxDepth, Wait: c.MaxWait} }
+
+// NeedsJobs reports whether any route may answer with a job.
+func (c *Config) NeedsJobs() bool {
+	return c.Upstream != "" || slices.ContainsFunc(c.Routes, func(r RouteConfig) bool { return r.Jobs.When != jobsNever })
+}
 
 func (k *checker) jobs(path string, c JobsConfig) {
 	k.oneOf(path+".when", c.When, jobsAsked, jobsAllowed, jobsNever)

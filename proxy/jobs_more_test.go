@@ -32,7 +32,6 @@ import (
 func TestAResultIsWhatTheInlinePathGives(t *testing.T) {
 	b := newJobBench(t, func(c *proxy.Config) {
 		c.Routes[0].Jobs.Workers = 8
-		c.Routes[0].Rules[1].Class = "read" // maps too
 		c.Gates = nil
 		up := c.Upstreams["up"]
 		up.Gate = proxy.GateRef{}
@@ -71,7 +70,7 @@ func TestAResultIsWhatTheInlinePathGives(t *testing.T) {
 		inline, text := b.send("GET", path, header, "")
 		header["Prefer"] = "respond-async"
 		res, doc := b.send("GET", path, header, "")
-		if res.StatusCode != 202 {
+		if res.StatusCode != http.StatusAccepted {
 			t.Fatalf("%d: %s", res.StatusCode, doc)
 		}
 		location := res.Header.Get("Location")
@@ -178,10 +177,13 @@ func TestRetries(t *testing.T) {
 		attempts int64
 		status   string
 	}{
-		"503":             {func(w http.ResponseWriter) { w.WriteHeader(503) }, 2, "failed"},
-		"429 with a time": {func(w http.ResponseWriter) { w.Header().Set("Retry-After", "1"); w.WriteHeader(429) }, 2, "failed"},
-		"429 without":     {func(w http.ResponseWriter) { w.WriteHeader(429) }, 1, "failed"},
-		"500":             {func(w http.ResponseWriter) { w.WriteHeader(500) }, 1, "failed"},
+		"503": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }, 2, "failed"},
+		"429 with a time": {func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, 2, "failed"},
+		"429 without": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) }, 1, "failed"},
+		"500":         {func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }, 1, "failed"},
 		"breaks off": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, "half")
@@ -240,7 +242,7 @@ func TestHandOverKeepsTheBody(t *testing.T) {
 	})
 	body := strings.Repeat("0123456789", 50_000) // more than is kept in memory
 	res, text := b.send("POST", "/compute", map[string]string{"Prefer": "respond-async, wait=1"}, body)
-	if res.StatusCode != 202 {
+	if res.StatusCode != http.StatusAccepted {
 		t.Fatalf("%d %s", res.StatusCode, text)
 	}
 	if d := b.ended(res.Header.Get("Location"), nil); d.Status != "successful" {
@@ -389,7 +391,7 @@ func TestALargeResultTakesLittleMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.StatusCode != 206 {
+		if res.StatusCode != http.StatusPartialContent {
 			t.Fatalf("a range: %d", res.StatusCode)
 		}
 		n, err := io.Copy(io.Discard, res.Body)
@@ -401,7 +403,7 @@ func TestALargeResultTakesLittleMemory(t *testing.T) {
 	}
 	close(done)
 	<-sampled
-	extra := int64(peak.Load()) - int64(before.HeapInuse) //nolint:gosec // sizes of this process
+	extra := int64(peak.Load()) - int64(before.HeapInuse)
 	t.Logf("%d bytes in ranges, %d MiB more in use", got, extra>>20)
 	if got != size || extra > 64<<20 {
 		t.Errorf("%d of %d bytes, %d MiB", got, size, extra>>20)

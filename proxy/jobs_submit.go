@@ -96,9 +96,9 @@ func (p *Proxy) submit(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	if err == nil {
 		job, err = q.engine.Submit(ctx, *sub)
 		switch {
-		case err != nil, job.ID != sub.Job.ID: // refused, or it had been submitted before
+		case err == nil && job.ID != sub.Job.ID, jobs.Refused(err): // it had been submitted before, or is not kept
 			q.forget(sub.Job.Body)
-		case r.Context().Err() != nil: // nobody got the handle
+		case err == nil && r.Context().Err() != nil: // nobody got the handle
 			q.abandon(job.ID)
 		}
 	}
@@ -270,11 +270,6 @@ func (p *Proxy) accepted(w http.ResponseWriter, r *http.Request, s *served, job 
 	v := s.verdict
 	base := jobsBase(v.route.config.Match.Path)
 	d := job.Describe(base)
-	if job.State == jobs.Accepted && job.Ahead.Position == 0 {
-		// What stands before it was counted when it was admitted; asking again
-		// would cost the caller another round.
-		d.Wait = int(math.Ceil(job.Estimate.Seconds()))
-	}
 	h := w.Header()
 	v.stamp(h, 0)
 	h[headerReason] = []string{string(reason)}

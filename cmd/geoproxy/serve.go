@@ -31,8 +31,8 @@ type process struct {
 	reloads  *reloads
 	ready    proxy.Readiness
 	proxy    *proxy.Proxy
-	buckets  *redis.Buckets // nil where the buckets are this process's own
-	jobs     *sqlstore.Store
+	buckets  *redis.Buckets  // nil where the buckets are this process's own
+	jobs     *sqlstore.Store // nil where no route may answer with a job
 
 	// What a reload may change of the listeners.
 	tls        atomic.Pointer[tls.Config]
@@ -66,12 +66,14 @@ func start(ctx context.Context, file *config.File, log *slog.Logger) (*process, 
 		}
 		parts.Buckets = p.buckets
 	}
-	parts.Jobs = &proxy.JobParts{}
-	if p.jobs, parts.Jobs.Key, err = openJobs(ctx, file); err != nil {
-		p.closeStores()
-		return nil, err
+	if file.NeedsJobs() {
+		parts.Jobs = &proxy.JobParts{}
+		if p.jobs, parts.Jobs.Key, err = openJobs(ctx, file); err != nil {
+			p.closeStores()
+			return nil, err
+		}
+		parts.Jobs.Store = p.jobs
 	}
-	parts.Jobs.Store = p.jobs
 	if p.proxy, err = proxy.New(file.Config, parts); err != nil {
 		p.closeStores()
 		return nil, err

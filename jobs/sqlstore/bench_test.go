@@ -80,6 +80,7 @@ func drain(ctx context.Context, tb testing.TB, s *sqlstore.Store, stop <-chan st
 
 func BenchmarkSubmit(b *testing.B) {
 	benchStores(b, func(b *testing.B, s *sqlstore.Store) {
+		b.Helper()
 		times := make([]time.Duration, 0, b.N)
 		for b.Loop() {
 			sub := submission("q", "a")
@@ -107,6 +108,7 @@ func BenchmarkSubmit(b *testing.B) {
 // queue of a thousand that is being worked off.
 func BenchmarkSubmitMany(b *testing.B) {
 	benchStores(b, func(b *testing.B, s *sqlstore.Store) {
+		b.Helper()
 		stop := make(chan struct{})
 		var worker, submitters sync.WaitGroup
 		worker.Go(func() { drain(b.Context(), b, s, stop) })
@@ -140,6 +142,7 @@ func BenchmarkSubmitMany(b *testing.B) {
 
 func BenchmarkClaimAndFinish(b *testing.B) {
 	benchStores(b, func(b *testing.B, s *sqlstore.Store) {
+		b.Helper()
 		for b.Loop() {
 			b.StopTimer()
 			sub := submission("q", "a")
@@ -162,6 +165,7 @@ func BenchmarkClaimAndFinish(b *testing.B) {
 // has nothing to do.
 func BenchmarkIdle(b *testing.B) {
 	benchStores(b, func(b *testing.B, s *sqlstore.Store) {
+		b.Helper()
 		n := 0
 		for b.Loop() {
 			_, err1 := s.Ready(b.Context())

@@ -61,6 +61,7 @@ func (s *unreachable) Marks(ctx context.Context, ids []jobs.ID) (map[jobs.ID]str
 // over, although nobody can be asked.
 func TestSelfFence(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := &unreachable{Store: open(t)}
 		started, stopped := make(chan time.Time, 9), make(chan time.Time, 9)
 		e := newEngine(t, s, func(ctx context.Context, _ *jobs.Job) jobs.Ending {
@@ -135,6 +136,7 @@ func TestWaitingAcrossProcesses(t *testing.T) {
 // An engine that stops hands back what does not end in time.
 func TestStoppingHandsBack(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		started := make(chan struct{})
 		e := newEngine(t, s, func(ctx context.Context, _ *jobs.Job) jobs.Ending {
@@ -159,6 +161,7 @@ func TestStoppingHandsBack(t *testing.T) {
 // Results above max_stored stop submissions, until somebody has fetched some.
 func TestStoreFull(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		s := open(t)
 		e := newEngine(t, s, func(ctx context.Context, j *jobs.Job) jobs.Ending {
 			name := fmt.Sprintf("%s.%d", j.ID, j.Fence)

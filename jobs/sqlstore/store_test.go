@@ -75,6 +75,7 @@ func store(t *testing.T, s *sqlstore.Store, j *jobs.Job, text string) jobs.Endin
 func TestAJobFromSubmissionToItsEnd(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 		t.Helper()
+		t.Helper()
 		s := open(t)
 		first := submit(t, s, submission("q", "a"))
 		second := submit(t, s, submission("q", "a"))
@@ -170,6 +171,7 @@ func TestAZombieChangesNothing(t *testing.T) {
 	}
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 		t.Helper()
+		t.Helper()
 		s := open(t)
 		for name, move := range ends {
 			for _, e := range []jobs.State{jobs.Successful, jobs.Failed, jobs.Accepted} {
@@ -216,6 +218,7 @@ func reap(t *testing.T, s *sqlstore.Store) {
 func TestAPoisonRequestEnds(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 		t.Helper()
+		t.Helper()
 		s := open(t)
 		id := submit(t, s, submission("q", "a")).ID
 		for attempt := 1; attempt <= 3; attempt++ {
@@ -233,6 +236,7 @@ func TestAPoisonRequestEnds(t *testing.T) {
 // Shutdowns give two attempts back and then count; what was never sent always is.
 func TestHandBacksAreBounded(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		t.Helper()
 		s := open(t)
 		id := submit(t, s, submission("q", "a")).ID
@@ -258,6 +262,7 @@ func TestHandBacksAreBounded(t *testing.T) {
 // However many submit at once, over several replicas, the limits hold.
 func TestAdmissionIsExact(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		t.Helper()
 		stores := []*sqlstore.Store{open(t)}
 		if strings.HasSuffix(t.Name(), "postgres") {
@@ -297,6 +302,7 @@ func TestAdmissionIsExact(t *testing.T) {
 func TestAnIdempotencyKeySubmitsOnce(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 		t.Helper()
+		t.Helper()
 		s := open(t)
 		ids := make(chan jobs.ID, 16)
 		var wg sync.WaitGroup
@@ -331,6 +337,7 @@ func TestAnIdempotencyKeySubmitsOnce(t *testing.T) {
 func TestCancelEndsAJobAtOnce(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
 		t.Helper()
+		t.Helper()
 		s := open(t)
 		queued := submit(t, s, submission("q", "a"))
 		if j, err := s.Cancel(t.Context(), queued.ID); err != nil || j.State != jobs.Dismissed || j.Request != nil {
@@ -363,6 +370,7 @@ func TestCancelEndsAJobAtOnce(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		t.Helper()
 		s := open(t)
 		end := func(keep time.Duration, text string) jobs.ID {
@@ -460,6 +468,7 @@ func TestMigrationsTakeTurns(t *testing.T) {
 
 func TestBlobsAreWholeOrAbsent(t *testing.T) {
 	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
 		t.Helper()
 		s := open(t)
 		w, err := s.Create(t.Context(), "b.1")

@@ -135,12 +135,14 @@ func (s *Store) submitQueue(ctx context.Context, tx *sql.Tx, batch []*pending) e
 				continue
 			}
 		}
-		if p.err = p.Limits.Admit(load.of(p.Job.Tenant), p.Job.Estimate); p.err != nil {
+		now := load.of(p.Job.Tenant)
+		if p.err = p.Limits.Admit(now, p.Job.Estimate); p.err != nil {
 			continue
 		}
 		if p.kept, err = s.insert(ctx, tx, p); err != nil {
 			return err
 		}
+		p.kept.Ahead = jobs.Ahead{Position: now.Queued + 1, Wait: now.Projected(0)}
 		load.add(p.Job)
 	}
 	return nil
@@ -198,6 +200,7 @@ func (l *queueLoad) of(tenant string) jobs.Load {
 
 func (l *queueLoad) add(j *jobs.Job) {
 	l.all.Depth++
+	l.all.Queued++
 	l.all.Work += j.Estimate
 	l.tenant[j.Tenant]++
 }
@@ -209,11 +212,11 @@ type querier interface {
 // load counts a queue: what is queued in full, and of what runs the rest.
 func (s *Store) load(ctx context.Context, q querier, queue string) (*queueLoad, error) {
 	rows, err := q.QueryContext(ctx, s.text(`
-SELECT tenant, count(*), sum(CASE WHEN state = 'accepted' THEN est_ms ELSE {greatest}(0, est_ms - ({now} - started)) END),
+SELECT tenant, count(*), sum(CASE WHEN state = 'accepted' THEN 1 ELSE 0 END), sum(CASE WHEN state = 'accepted' THEN est_ms ELSE {greatest}(0, est_ms - ({now} - started)) END),
  (SELECT COALESCE(sum(slots), 0) FROM geoproxy_worker WHERE queue = $1 AND seen > {now} - $2)
  FROM geoproxy_job WHERE queue = $1 AND state IN ('accepted','running') GROUP BY tenant
 UNION ALL
-SELECT '', 0, 0, (SELECT COALESCE(sum(slots), 0) FROM geoproxy_worker WHERE queue = $1 AND seen > {now} - $2)`),
+SELECT '', 0, 0, 0, (SELECT COALESCE(sum(slots), 0) FROM geoproxy_worker WHERE queue = $1 AND seen > {now} - $2)`),
 		queue, s.workerSeen.Milliseconds())
 	if err != nil {
 		return nil, err
@@ -222,9 +225,9 @@ SELECT '', 0, 0, (SELECT COALESCE(sum(slots), 0) FROM geoproxy_worker WHERE queu
 	l := &queueLoad{tenant: make(map[string]int)}
 	for rows.Next() {
 		var tenant string
-		var n, slots int
+		var n, queued, slots int
 		var work float64 // Postgres sums to a numeric
-		if err := rows.Scan(&tenant, &n, &work, &slots); err != nil {
+		if err := rows.Scan(&tenant, &n, &queued, &work, &slots); err != nil {
 			return nil, err
 		}
 		l.all.Slots = slots
@@ -232,6 +235,7 @@ SELECT '', 0, 0, (SELECT COALESCE(sum(slots), 0) FROM geoproxy_worker WHERE queu
 			continue
 		}
 		l.all.Depth += n
+		l.all.Queued += queued
 		l.all.Work += millis(int64(work))
 		l.tenant[tenant] = n
 	}
