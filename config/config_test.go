@@ -81,6 +81,23 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Where a name is misspelt, what it was meant for is not called unused.
+func TestMisspeltNamesBringNoWarnings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "geoproxy.yaml")
+	const content = `
+gates: { gis: { seats: 8 } }
+upstreams: { features: { url: http://127.0.0.1:1, gate: gsi } }
+routes: [ { upstream: featurs } ]
+`
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, warnings, err := config.Load(file, environment)
+	if mistakes, ok := errors.AsType[config.MistakesError](err); !ok || len(mistakes) != 2 || len(warnings) > 0 {
+		t.Errorf("got %v, and the warnings %v", err, warnings)
+	}
+}
+
 func TestValid(t *testing.T) {
 	files, err := filepath.Glob("testdata/valid/*.yaml")
 	if err != nil || len(files) == 0 {

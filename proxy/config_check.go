@@ -16,12 +16,13 @@ import (
 type checker struct {
 	*Config
 	mistake, warn func(path, message string)
+	dangling      bool // a name refers to nothing, so what it was meant for is not known
 }
 
 // Check reports everything in c that is wrong, and warns of what works and is
 // probably not meant. It reads no file and asks nobody.
 func (c *Config) Check(mistake, warn func(path, message string)) {
-	k := checker{c, mistake, warn}
+	k := checker{Config: c, mistake: mistake, warn: warn}
 	k.entry()
 	k.tenant()
 	for _, name := range slices.Sorted(maps.Keys(c.Gates)) {
@@ -180,22 +181,27 @@ func (k *checker) upstreamURL(path, raw string) *url.URL {
 func (k *checker) gate(path string, g GateRef) {
 	switch _, known := k.Gates[g.Name]; {
 	case g.Name != "" && !known:
-		k.mistake(path, unknown("gate", g.Name, slices.Sorted(maps.Keys(k.Gates))))
+		k.unknown(path, "gate", g.Name, slices.Sorted(maps.Keys(k.Gates)))
 	case g.Name == "" && !reflect.ValueOf(g.GateConfig).IsZero():
 		g.Check(under(k.mistake, path))
 	}
 }
 
 // unknown says that nothing of a kind has this name, and what the names are.
-func unknown(kind, name string, known []string) string {
+func (k *checker) unknown(path, kind, name string, known []string) {
+	k.dangling = true
 	if len(known) == 0 {
-		return fmt.Sprintf("no %s is named %q: there are none in %ss", kind, name, kind)
+		k.mistake(path, fmt.Sprintf("no %s is named %q: there are none in %ss", kind, name, kind))
+		return
 	}
-	return fmt.Sprintf("no %s is named %q: there are %s", kind, name, strings.Join(known, ", "))
+	k.mistake(path, fmt.Sprintf("no %s is named %q: there are %s", kind, name, strings.Join(known, ", ")))
 }
 
 // unused warns of what is configured and never comes into play.
 func (k *checker) unused() {
+	if k.dangling {
+		return // what seems unused may be what was meant
+	}
 	gates, upstreams := make(map[string]bool), make(map[string]bool)
 	for _, r := range k.Routes {
 		gates[r.Gate.Name], upstreams[r.Upstream] = true, true

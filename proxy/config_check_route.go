@@ -67,10 +67,10 @@ func (k *checker) route(path string, r *RouteConfig) {
 	case strings.Contains(r.Upstream, ":/"):
 		k.upstreamURL(path+".upstream", r.Upstream)
 	case !known:
-		k.mistake(path+".upstream", unknown("upstream", r.Upstream, slices.Sorted(maps.Keys(k.Upstreams))))
+		k.unknown(path+".upstream", "upstream", r.Upstream, slices.Sorted(maps.Keys(k.Upstreams)))
 	}
 	k.gate(path+".gate", r.Gate)
-	if k.hasGates() && k.gateOf(r) == nil {
+	if k.hasGates() && k.gateOf(r) == nil && !k.dangling {
 		k.warn(path, "goes through none of the gates: nothing bounds what is at work in its upstream")
 	}
 	r.Check(under(k.mistake, path)) // what is inline: family, rules, costs

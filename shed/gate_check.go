@@ -18,12 +18,12 @@ const (
 
 // Check reports every mistake in the config, with the path of its key.
 func (c *GateConfig) Check(report func(path, message string)) {
+	if c.Queue < 0 || c.Queue > maxGateQueue {
+		report("queue", fmt.Sprintf("must be 1 to %d, not %d", maxGateQueue, c.Queue))
+	}
 	if c.Seats < 1 || c.Seats > maxGateSeats {
 		report("seats", fmt.Sprintf("must be 1 to %d, not %d", maxGateSeats, c.Seats))
 		return // all else is measured by it
-	}
-	if c.Queue < 0 || c.Queue > maxGateQueue {
-		report("queue", fmt.Sprintf("must be 1 to %d, not %d", maxGateQueue, c.Queue))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.AtMost)) {
 		if _, err := classify.ParseClass(name); err != nil && name != batchName {

@@ -461,6 +461,7 @@ func TestGateConfigCheck(t *testing.T) {
 		}, nil},
 		{"empty", shed.GateConfig{}, []string{"seats"}},
 		{"too many", shed.GateConfig{Seats: 100_001}, []string{"seats"}},
+		{"no seats and a line of less than nobody", shed.GateConfig{Queue: -1}, []string{"queue", "seats"}},
 		{"everything else", shed.GateConfig{
 			Seats: 8, Queue: -1, Connections: 9, SeatSeconds: -1, AtMost: map[string]int{"map": 9, "maps": 1, "read": -1},
 		}, []string{"queue", "at_most.map", "at_most.maps", "at_most.read", "connections", "seat_seconds"}},
