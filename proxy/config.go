@@ -44,6 +44,11 @@ type UpstreamConfig struct {
 	Protocol string `yaml:"protocol"`
 	// TLS of an https upstream.
 	TLS UpstreamTLS `yaml:"tls"`
+	// Cancels false says that the upstream does not stop working when its
+	// connection is closed (MapServer and pg_tileserv do not). A call whose
+	// caller has left is then read to its end, at most until its deadline, and
+	// keeps its seat until then. Defaults to true.
+	Cancels *bool `yaml:"cancels"`
 	// Connect is the longest a connection may take to be made. Defaults to 5s.
 	Connect time.Duration `yaml:"connect"`
 }

@@ -77,7 +77,14 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, s *served) {
 		}
 		p.jobs.engine.Count(rt.name, false)
 	}
-	rt.upstream.forward(w, r, x)
+	if rt.upstream.cancels() {
+		rt.upstream.forward(w, r, x)
+	} else {
+		stays, detached, end := stayOn(w, r, v.Deadline)
+		defer end()
+		s.stays = true
+		rt.upstream.forward(stays, detached, x)
+	}
 	if x.sent {
 		return
 	}

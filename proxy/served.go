@@ -18,6 +18,7 @@ type served struct {
 	verdict  *Verdict
 	exchange exchange // of its zero value where nothing was forwarded
 	telling  telling
+	stays    bool        // the exchange goes on when the caller leaves
 	queued   shed.Reason // why it was answered with a job; empty where it was not
 }
 
@@ -78,6 +79,8 @@ func (s *served) became() (outcome, shed.Reason) {
 	switch ref := s.verdict.Refusal; {
 	case s.queued != "":
 		return outcomeQueued, s.queued
+	case ref == nil && s.stays && s.exchange.fault == faultNone && s.request.Context().Err() != nil:
+		return outcomeGone, callerGone
 	case ref == nil:
 		if s.exchange.fault == faultNone && s.telling.answer == classify.AnswerFault {
 			return outcomeFailed, errorInside

@@ -35,6 +35,9 @@ const (
 	streamWindow = 256 << 10
 )
 
+// cancels reports whether the upstream stops when its connection is closed.
+func (u *upstream) cancels() bool { return u.config.Cancels == nil || *u.config.Cancels }
+
 // upstream is a compiled backend: its address and its transports. It serves
 // any number of exchanges at once.
 type upstream struct {
