@@ -22,7 +22,7 @@ func page(runs []overload) string {
 
 <!-- Written by TestSoakOverload (make soak). -->
 
-%d dear requests at once at a MapServer with %d workers over PostGIS, from clients that give up after %.0f s, and meanwhile a cheap request (a map of 256 pixels) every %d ms. MapServer does not notice that a client has left: without geoproxy it goes on for those who have gone, in order of arrival, before it comes to anybody who still waits. geoproxy has a gate of %d seats, and of those `+"`at_most: { map: 2 }`"+`; a quarter for downloads is the default.
+%d dear requests at once at a MapServer with %d workers over PostGIS, from clients that give up after %.0f s, and meanwhile a cheap request (a map of 256 pixels) every %d ms. MapServer does not notice that a client has left: without geoproxy it goes on for those who have gone, in order of arrival, before it comes to anybody who still waits. geoproxy has a gate of %d seats, and of those `+"`at_most: { map: 2 }`"+`; a quarter for downloads is the default. `+"`cancels: false`"+` tells it that MapServer does not stop: the call of a caller that has left keeps its seat until MapServer has answered.
 
 ![Seconds that cheap requests took, with and without geoproxy](overload.svg)
 

@@ -59,7 +59,7 @@ func TestSoakOverload(t *testing.T) {
 			b := bed.Start(t)
 			address := b.MapServer
 			if mode != without {
-				config := fmt.Sprintf("routes:\n- upstream: http://%s\n  gate: { seats: %d, at_most: { map: 2 } }\n", b.MapServer, bed.Workers)
+				config := fmt.Sprintf("upstreams:\n  bed: { url: \"http://%s\", cancels: false }\nroutes:\n- upstream: bed\n  gate: { seats: %d, at_most: { map: 2 } }\n", b.MapServer, bed.Workers)
 				if mode == withPatience {
 					config += "  classes: { map: { admission: 8s } }\n"
 				}
