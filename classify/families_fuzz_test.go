@@ -11,3 +11,11 @@ func FuzzValhalla(f *testing.F) { fuzzFamily(f, "valhalla") }
 func FuzzORS(f *testing.F) { fuzzFamily(f, "ors") }
 
 func FuzzGraphHopper(f *testing.F) { fuzzFamily(f, "graphhopper") }
+
+func FuzzSTAC(f *testing.F) { fuzzFamily(f, "stac") }
+
+func FuzzPelias(f *testing.F) { fuzzFamily(f, "pelias") }
+
+func FuzzPhoton(f *testing.F) { fuzzFamily(f, "photon") }
+
+func FuzzNominatim(f *testing.F) { fuzzFamily(f, "nominatim") }

@@ -128,3 +128,42 @@ func TestLargerReach(t *testing.T) {
 		})
 	}
 }
+
+func TestMorePlaces(t *testing.T) {
+	for _, form := range []string{
+		"/search?q=a&limit=%d", "/search?q=a&polygon_svg=1&limit=%d", "/search?ids=a&q=a&limit=%d", "/v1/search?text=a&size=%d", "/v1/autocomplete?text=a&size=%d",
+		"/v1/reverse?point.lat=1&point.lon=2&size=%d", "/v1/reverse?point.lat=1&point.lon=2&boundary.circle.radius=%d",
+		"/api?q=a&layer=b&limit=%d", "/reverse?lat=1&lon=2&limit=%d", "/reverse?lat=1&lon=2&radius=%d",
+		"/search?collections=a&limit=%d", "/search?collections=a&sortby=b&limit=%d", "/aggregate?collections=a&limit=%d",
+	} {
+		grows(t, rapid.IntRange(1, 1e9), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request { return get(fmt.Sprintf(form, n)) }
+		})
+	}
+	for _, form := range []string{"/lookup?osm_ids=%s", "/v1/place?ids=%s", "/search?ids=%s"} {
+		grows(t, rapid.IntRange(1, 200), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request { return get(fmt.Sprintf(form, listOf("N1", ",", n))) }
+		})
+	}
+	grows(t, rapid.IntRange(1, 300), func(t *rapid.T) func(int) *classify.Request {
+		key := rapid.SampledFrom([]string{"intersects", "filter"}).Draw(t, "key")
+		read := rapid.SampledFrom([]int{0, 60, 500}).Draw(t, "read")
+		return func(n int) *classify.Request {
+			r := post("/search", "application/json", `{"collections":["a"],"`+key+`":{"type":"LineString","coordinates":[`+listOf("[1,2]", ",", n)+`]}}`)
+			if len(r.Body.Prefix) > read && read > 0 {
+				r.Body.Prefix, r.Body.Whole = r.Body.Prefix[:read], false
+			}
+			return r
+		}
+	})
+	grows(t, rapid.Float64Range(0, 1), func(t *rapid.T) func(float64) *classify.Request {
+		body := rapid.Bool().Draw(t, "body")
+		return func(size float64) *classify.Request {
+			box := fmt.Sprintf("%f,%f,%f,%f", -180*size, -90*size, 180*size, 90*size)
+			if body {
+				return post("/search", "application/json", `{"sortby":[{}],"bbox":[`+box+`]}`)
+			}
+			return get("/search?sortby=a&bbox=" + box)
+		}
+	})
+}

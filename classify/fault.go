@@ -15,7 +15,7 @@ import (
 // what went wrong after they had begun.
 const (
 	FaultHead = 2 << 10
-	FaultTail = 64
+	FaultTail = 512
 )
 
 // Answer says what an answer with a status below 400 is.
@@ -48,7 +48,7 @@ func (c *Call) AnswerOf(contentType string) Answer {
 		strings.EqualFold(kind, "text/html"), strings.EqualFold(kind, "text/plain"),
 		endsFold(kind, "+xml"), startsFold(kind, "application/vnd.ogc."):
 		return AnswerUnread
-	case c.Dialect.Exceptions == ExceptionsJSON && (strings.EqualFold(kind, "application/json") || endsFold(kind, "+json")):
+	case (c.Dialect.Exceptions == ExceptionsJSON || c.errsInJSON()) && (strings.EqualFold(kind, "application/json") || endsFold(kind, "+json")):
 		return AnswerUnread
 	}
 	return AnswerGood
@@ -67,8 +67,8 @@ func (c *Call) AnswerWith(head, tail []byte, contentEncoding string) Answer {
 	head = bytes.TrimLeft(trimBOM(head), " \t\r\n")
 	switch {
 	case len(head) == 0:
-	case head[0] == '<' && (isFaultReport(head) || endsInReport(tail)),
-		head[0] == '{' && c.Dialect.Exceptions == ExceptionsJSON && isFaultJSON(head):
+	case head[0] == '<' && (isFaultReport(head) || endsInReport(tail) || c.isFaultXML(head, tail)),
+		head[0] == '{' && (c.Dialect.Exceptions == ExceptionsJSON && isFaultJSON(head) || c.isFaultOf(head, tail)):
 		return AnswerFault
 	}
 	return AnswerGood
@@ -175,6 +175,48 @@ func firstKey(b []byte) (key, rest []byte) {
 		return nil, nil
 	}
 	return key, rest[1:]
+}
+
+// errsInJSON reports whether the protocol tells of errors in JSON under a status
+// of success.
+func (c *Call) errsInJSON() bool {
+	switch c.Family {
+	case "arcgis", "nominatim", "overpass":
+		return true
+	}
+	return false
+}
+
+// isFaultOf reports whether a JSON document is an error of the call's protocol.
+func (c *Call) isFaultOf(head, tail []byte) bool {
+	switch c.Family {
+	case "arcgis": // whatever is wrong, and a job that has failed
+		key, _ := firstKey(head[1:])
+		return string(key) == "error" || bytes.Contains(head, []byte(`"esriJobFailed"`))
+	case "nominatim": // also for a position with nothing near it
+		key, _ := firstKey(head[1:])
+		return string(key) == "error"
+	case "overpass": // a query that was cut short says so behind what it had found
+		return hasRemark(head, `"remark":`) || hasRemark(tail, `"remark":`)
+	}
+	return false
+}
+
+// isFaultXML is isFaultOf for XML.
+func (c *Call) isFaultXML(head, tail []byte) bool {
+	switch c.Family {
+	case "nominatim":
+		return c.Op == "reverse" && bytes.Contains(head, []byte("<error>"))
+	case "overpass":
+		return hasRemark(head, "<remark>") || hasRemark(tail, "<remark>")
+	}
+	return false
+}
+
+// hasRemark reports whether Overpass says, behind a mark, that it gave up.
+func hasRemark(b []byte, mark string) bool {
+	i := bytes.LastIndex(b, []byte(mark))
+	return i >= 0 && bytes.Contains(b[i:], []byte("runtime error"))
 }
 
 // decodeHead undoes the content coding of the head of a body, up to FaultHead

@@ -92,6 +92,19 @@ var fitted = map[string]rates{
 	"height":       {1.0e-3, 1.0e-5, 2.8e-6, 0, perByte}, // a cell read for each
 	"status":       {base: minSeconds},
 
+	// A search by words costs at least what is not recognised does (see
+	// nominatim.go), and a place more than a row, for it has addresses in many
+	// tables. A position is looked up as nearest looks it up.
+	"geocode":      {0.1, 5.0e-3, 2.2e-7, 0, perByte},
+	"autocomplete": {2.0e-2, 1.0e-3, 2.2e-7, 0, perByte},
+	"reverse":      {1.0e-2, 1.0e-5, 2.2e-7, 0, perByte},
+	"lookup":       {2.0e-3, 1.0e-3, 2.2e-7, 0, perByte},
+	"batch":        {1.0e-2, 0.1, 2.2e-7, 0, perByte},
+	// Items of a catalogue are filtered as rows are, but each that is sent is a
+	// document of kilobytes, ten times the work of a feature's vertices.
+	"search":    {5.0e-3, 4.3e-6, 3.8e-6, 0, perByte},
+	"aggregate": {5.0e-3, 4.3e-6, 3.8e-7, 0, perByte},
+
 	"getcapabilities":       {base: 5e-3}, // as collections
 	"describelayer":         {base: 2e-3},
 	"getstyles":             {base: 2e-3},

@@ -83,9 +83,14 @@ func recogniseValhalla(v *view) (answer, bool) {
 		}
 		q.read(m)
 	}
-	asked := false
+	asked, points := false, 0.0
 	for p := readQuery(v.Query); p.next(); {
-		if p.key.is("json") {
+		switch {
+		case p.key.is("point"):
+			points++
+		case p.key.is("ch.disable"), p.key.is("custom_model"):
+			q.flexible = true
+		case p.key.is("json"):
 			asked = true
 			// Of two the dearer counts: both are taken in.
 			text := p.value.appendText(make([]byte, 0, len(p.value)))
@@ -95,6 +100,7 @@ func recogniseValhalla(v *view) (answer, bool) {
 			}
 		}
 	}
+	q.points = max(q.points, points) // it may be GraphHopper that is asked, with json= to look cheap
 	if post {
 		asked = true
 		d := v.readJSON(member)

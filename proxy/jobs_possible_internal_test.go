@@ -160,7 +160,17 @@ func TestWhoMayBeAnsweredWithAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("who may be answered with a job has changed; run with -update and read what changes:\n%s", got.Bytes())
+		t.Error("who may be answered with a job has changed; run with -update and read what changes")
+		for line := range strings.Lines(got.String()) {
+			if !bytes.Contains(want, []byte(line)) {
+				t.Errorf("now %s", line)
+			}
+		}
+		for line := range strings.Lines(string(want)) {
+			if !bytes.Contains(got.Bytes(), []byte(line)) {
+				t.Errorf("was %s", line)
+			}
+		}
 	}
 	for _, family := range classify.Families() {
 		if !bytes.Contains(want, []byte(family+" ")) {
