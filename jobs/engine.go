@@ -297,7 +297,7 @@ func (e *Engine) begin(j *Job, sent time.Time) {
 func (e *Engine) attempt(ctx context.Context, k Key, j *Job) {
 	began := time.Now()
 	ending := e.run(ctx, j)
-	if cause := context.Cause(ctx); errors.Is(cause, ErrStopping) && ending.State != Successful {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrStopping) && ending.State != Successful && !ending.Refund {
 		ending = Ending{State: Accepted, HandBack: true}
 	}
 	err := e.finish(ctx, k, ending)

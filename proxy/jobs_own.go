@@ -75,6 +75,10 @@ func (q *jobQueue) serve(w http.ResponseWriter, r *http.Request, c *compiled, as
 		method = http.MethodGet
 	}
 	switch {
+	case method == http.MethodOptions && len(h["Access-Control-Allow-Origin"]) > 0:
+		h["Access-Control-Allow-Methods"] = []string{"GET, HEAD, DELETE"}
+		h["Access-Control-Allow-Headers"] = []string{"Accept, Authorization, Range, X-Api-Key"}
+		w.WriteHeader(http.StatusNoContent)
 	case method == http.MethodGet && name == "":
 		j.list()
 	case method == http.MethodGet && name == "hint":
@@ -373,7 +377,9 @@ func (q *jobQueue) told(job *jobs.Job) {
 	if len(q.asked) >= mostAsked {
 		clear(q.asked)
 	}
-	q.asked[job.ID] = lastAnswer{time.Now(), job}
+	known := *job
+	known.Request, known.Answer = nil, nil // only what is told is kept
+	q.asked[job.ID] = lastAnswer{time.Now(), &known}
 }
 
 func (q *jobQueue) untold(id jobs.ID) {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"math"
+	"strings"
 
 	"github.com/geoproxy/geoproxy/jobs"
 )
@@ -31,7 +32,7 @@ func (s *Store) List(ctx context.Context, owner string, f jobs.Filter) ([]*jobs.
 	if !f.After.Created.IsZero() {
 		created, id = f.After.Created.UnixMilli(), string(f.After.ID)
 	}
-	return s.query(ctx, `SELECT `+columns+` FROM geoproxy_job
+	return s.query(ctx, `SELECT `+strings.Replace(columns, " request,", " NULL,", 1)+` FROM geoproxy_job
  WHERE owner = $1 AND owner <> '' AND gone = 0 AND ($2 = '' OR state = $2) AND (created < $3 OR (created = $3 AND id < $4))
  ORDER BY created DESC, id DESC LIMIT $5`, owner, string(f.State), created, id, f.Limit)
 }
