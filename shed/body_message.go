@@ -88,7 +88,14 @@ func (r *Refusal) appendMessage(b []byte) []byte {
 	}
 	if r.Detail != "" {
 		b = append(b, ' ')
+		at := len(b)
 		b = appendPlain(b, r.Detail, maxDetail)
+		if first := b[at]; 'a' <= first && first <= 'z' { // an error's words, here a sentence
+			b[at] = first - 'a' + 'A'
+		}
+		if b[len(b)-1] != '.' {
+			b = append(b, '.')
+		}
 	}
 	return b
 }
@@ -115,13 +122,24 @@ func (r *Refusal) appendLimit(b []byte) []byte {
 	b = appendNumber(b, l.Value)
 	if l.Unit != "" {
 		b = append(b, ' ')
-		b = appendPlain(b, l.Unit, maxName/2)
+		b = l.appendUnit(b)
 	}
 	if l.Yours > 0 {
 		b = append(b, "; this request: "...)
 		b = l.appendYours(b)
 	}
 	return append(b, '.')
+}
+
+// appendUnit appends the unit as it is said of so many.
+func (l *Limit) appendUnit(b []byte) []byte {
+	switch {
+	case l.Value == 1 || l.Unit == "s":
+		return appendPlain(b, l.Unit, maxName/2)
+	case l.Unit == "vertex":
+		return append(b, "vertices"...)
+	}
+	return append(appendPlain(b, l.Unit, maxName/2-1), 's')
 }
 
 // appendPlain appends at most limit bytes of s, cut at a character, with

@@ -81,7 +81,7 @@ func refusals() map[string]shed.Refusal {
 		"bad-request":    {Reason: shed.BadRequest, Detail: "Content-Length and Transfer-Encoding contradict each other."},
 		"bad-request-413": {
 			Reason: shed.BadRequest, Status: http.StatusRequestEntityTooLarge,
-			Limit: shed.Limit{Name: "max_body", Value: 1048576, Unit: "bytes", Yours: 2097152},
+			Limit: shed.Limit{Name: "max_body", Value: 1048576, Unit: "byte", Yours: 2097152},
 		},
 	}
 }

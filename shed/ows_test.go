@@ -186,7 +186,7 @@ func TestTextIsEscaped(t *testing.T) {
 		}
 		body := ows(refusal, dialects[name]).Body(shed.BodyConfig{})
 		e, err := readReport(body.Bytes)
-		if err != nil || !strings.HasSuffix(e.text, "a<b>&\"'      \u00e9]]>") {
+		if err != nil || !strings.HasSuffix(e.text, "A<b>&\"'      \u00e9]]>.") {
 			t.Errorf("%s: %v, %q", name, err, e.text)
 		}
 	}
