@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -130,6 +132,63 @@ func TestWaitingAcrossProcesses(t *testing.T) {
 	claim(t, there, "w", "q", time.Minute)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A store whose server is not there yet heals by itself once it is; one that
+// refuses us says so at once.
+func TestAServerThatComesLater(t *testing.T) {
+	direct, err := url.Parse(server.dsn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var up atomic.Bool
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if !up.Load() {
+				_ = from.Close()
+				continue
+			}
+			to, err := net.Dial("tcp", direct.Host)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
+			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
+		}
+	}()
+	defer func() {
+		_ = l.Close()
+		<-served
+	}()
+	far := *direct
+	far.Host = l.Addr().String()
+	s, err := sqlstore.OpenPostgres(t.Context(), far.String())
+	opened(t, s, err)
+	if _, err := s.Submit(t.Context(), submission("q", "a")); err == nil {
+		t.Error("a submission to nowhere succeeds")
+	}
+	up.Store(true)
+	eventually(t, func() bool {
+		_, err := s.Submit(t.Context(), submission("q", "a"))
+		return err == nil
+	})
+	unknown := *direct
+	unknown.Path = "/no_such_database"
+	if s, err := sqlstore.OpenPostgres(t.Context(), unknown.String()); err == nil {
+		_ = s.Close()
+		t.Error("a database that is not there is opened")
 	}
 }
 

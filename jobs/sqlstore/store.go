@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	_ "modernc.org/sqlite"             // the driver "sqlite"
 
@@ -27,6 +29,7 @@ type Store struct {
 	stop    context.Context //nolint:containedctx // it is the store's own
 	cancel  context.CancelFunc
 	done    chan struct{}
+	later   sync.WaitGroup // a migration that has to wait for its server
 
 	// workerSeen is how long a worker's slots count after its last beat.
 	workerSeen time.Duration
@@ -79,7 +82,8 @@ func OpenSQLite(ctx context.Context, dir string) (*Store, error) {
 }
 
 // OpenPostgres opens a store that replicas share: a URL or a DSN as libpq has
-// them.
+// them. A server that cannot be reached yet is no reason to fail: until it can
+// be, every call of the store fails. One that refuses us is.
 func OpenPostgres(ctx context.Context, dsn string) (*Store, error) {
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
@@ -96,9 +100,40 @@ func OpenPostgres(ctx context.Context, dsn string) (*Store, error) {
 	return s, nil
 }
 
+// mayComeUp says whether a server that did not let us in may do so later: it is
+// away, starting, or has no place left. Otherwise it knows no such user or
+// database, and will not.
+func mayComeUp(err error) bool {
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !connecting {
+		return false
+	}
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return !ok || strings.HasPrefix(said.Code, "57") || strings.HasPrefix(said.Code, "53")
+}
+
+// migrateLater makes the schema as soon as the server can be reached.
+func (s *Store) migrateLater() {
+	retry := time.NewTicker(time.Second)
+	defer retry.Stop()
+	for {
+		ctx, cancel := context.WithTimeout(s.stop, time.Minute)
+		err := s.migrate(ctx)
+		cancel()
+		if err == nil || s.stop.Err() != nil {
+			return
+		}
+		select {
+		case <-retry.C:
+		case <-s.stop.Done():
+			return
+		}
+	}
+}
+
 func (s *Store) open(ctx context.Context) error {
 	s.workerSeen = 15 * time.Second
-	if err := s.migrate(ctx); err != nil {
+	err := s.migrate(ctx)
+	if err != nil && !mayComeUp(err) {
 		_ = s.db.Close()
 		return err
 	}
@@ -106,6 +141,9 @@ func (s *Store) open(ctx context.Context) error {
 	s.stop, s.cancel = context.WithCancel(context.Background())
 	s.done = make(chan struct{})
 	go s.submitter()
+	if err != nil {
+		s.later.Go(s.migrateLater)
+	}
 	return nil
 }
 
@@ -113,6 +151,7 @@ func (s *Store) open(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.cancel()
 	<-s.done
+	s.later.Wait()
 	return s.db.Close()
 }
 

@@ -313,7 +313,7 @@ func checkInvariants(t *testing.T, where string, ids []jobs.ID) {
 	}
 	defer s.Close()
 	// A job whose 202 was never sent may be there as well.
-	all, err := s.List(t.Context(), "owner-a", jobs.Filter{Limit: 100})
+	all, err := s.List(t.Context(), "owner-a", jobs.Filter{Limit: 1_000_000})
 	if err != nil {
 		t.Fatal(err)
 	}
