@@ -18,7 +18,7 @@ func TestAQueryOutlivesItsClient(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		cancels bool
-		served  int
+		served  int // or more: a connection may be handed over before the next in line knows that it has left
 	}{
 		{"by default", false, 20},
 		{"unless the service looks", true, 8},
@@ -44,8 +44,8 @@ func TestAQueryOutlivesItsClient(t *testing.T) {
 				}
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				if stats := service.Pool(); stats.Busy != 0 || stats.Waiting != 0 || stats.Served != test.served || stats.PeakBusy != 8 {
-					t.Errorf("at the end: %+v, want %d served", stats, test.served)
+				if stats := service.Pool(); stats.Busy != 0 || stats.Waiting != 0 || stats.Served < test.served || stats.PeakBusy != 8 {
+					t.Errorf("at the end: %+v, want %d served or more", stats, test.served)
 				}
 			})
 		})
