@@ -82,6 +82,7 @@ func (c *cutter) serve(t *testing.T, l net.Listener) {
 // what a poison request would do: 300 kills, or as many as
 // GEOPROXY_SOAK_KILLS says.
 func TestSoakChaos(t *testing.T) {
+	t.Setenv(envReal, "1")
 	kills := 300
 	if n, err := strconv.Atoi(os.Getenv("GEOPROXY_SOAK_KILLS")); err == nil {
 		kills = n
