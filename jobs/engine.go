@@ -23,12 +23,15 @@ type Timing struct {
 	// OrphanAge is how old a blob that nothing refers to must be to be deleted.
 	// It is longer than a submission may take. Defaults to 10m.
 	OrphanAge time.Duration
+	// Unserved is how long no worker must have served a queue before what waits
+	// in it fails: longer than it takes to replace every process. Defaults to 2m.
+	Unserved time.Duration
 }
 
 func (t Timing) withDefaults() Timing {
 	for d, def := range map[*time.Duration]time.Duration{
 		&t.Lease: 10 * time.Second, &t.Beat: 3 * time.Second, &t.Tick: time.Second,
-		&t.Sweep: 30 * time.Second, &t.OrphanAge: 10 * time.Minute,
+		&t.Sweep: 30 * time.Second, &t.OrphanAge: 10 * time.Minute, &t.Unserved: 2 * time.Minute,
 	} {
 		if *d == 0 {
 			*d = def
@@ -75,6 +78,7 @@ type Engine struct {
 	busy     map[string]int // attempts by queue
 	stopping bool
 	full     map[string]bool // queues without room for results
+	beating  time.Time       // since when every beat has succeeded; zero where the last did not
 	watched  map[ID]*watch
 	attempts sync.WaitGroup
 }
@@ -391,6 +395,12 @@ func (e *Engine) beat() {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	switch {
+	case err != nil:
+		e.beating = time.Time{}
+	case e.beating.IsZero():
+		e.beating = sent
+	}
 	for _, k := range keys {
 		a := e.running[k]
 		switch {
@@ -460,7 +470,15 @@ func (e *Engine) sweep() {
 	for name, q := range e.queues {
 		most[name] = q.MaxStored
 	}
+	// Only who has heard from the store all the time knows that a queue's
+	// workers have had the time to speak up.
+	steady := !e.beating.IsZero() && time.Since(e.beating) > e.timing.Unserved
 	e.mu.Unlock()
+	if steady {
+		if _, err := e.store.FailUnserved(ctx, e.timing.Unserved); err != nil {
+			e.trouble("failing what no route serves", err)
+		}
+	}
 	swept, err := e.store.Sweep(ctx, most, e.timing.OrphanAge)
 	if err != nil {
 		e.trouble("sweeping", err)

@@ -60,6 +60,9 @@ type Store interface {
 	// refers to and that are older than age. Of results above maxStored bytes
 	// in a queue the oldest collected go first.
 	Sweep(ctx context.Context, maxStored map[string]int64, age time.Duration) (Swept, error)
+	// FailUnserved fails what waits in queues that no worker has served for so
+	// long, by what workers say at their beats: their route is gone.
+	FailUnserved(ctx context.Context, silent time.Duration) (int, error)
 	// Healthy fails where the store does not answer.
 	Healthy(ctx context.Context) error
 

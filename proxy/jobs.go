@@ -59,13 +59,12 @@ func newJobQueue(p *Proxy, parts *JobParts, reg prometheus.Registerer, log *slog
 	return q, nil
 }
 
-// follow makes the engine work on the routes of a config.
+// follow makes the engine work on the routes of a config, on those that take
+// no more jobs too: what they have accepted is run.
 func (q *jobQueue) follow(c *compiled) {
 	queues := make(map[string]jobs.Queue, len(c.routes.all))
 	for _, r := range c.routes.all {
-		if r.jobs.When != jobsNever {
-			queues[r.name] = jobs.Queue{Workers: r.jobs.Workers, MaxStored: r.jobs.MaxStored}
-		}
+		queues[r.name] = jobs.Queue{Workers: r.jobs.Workers, MaxStored: r.jobs.MaxStored}
 	}
 	q.engine.SetQueues(queues)
 }

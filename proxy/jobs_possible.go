@@ -78,7 +78,7 @@ func followsUnasked(v *Verdict, h http.Header) bool {
 		return false
 	}
 	switch v.Estimate.Family {
-	case "wms", "wmts", "wfs", "wcs", "wps", "csw":
+	case "wms", "wmts", "wfs", "wcs", "wps", "csw", "arcgis": // their clients read it as an empty answer
 		return false
 	}
 	agent := strings.ToLower(first(h["User-Agent"]))

@@ -88,19 +88,22 @@ func (p *Proxy) submit(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		p.refuse(w, r, v, v.Refusal)
 		return true
 	}
-	sub, err := q.submission(r, s, reason)
-	if err == nil {
-		err = q.once(sub, func() error { return q.keep(ctx, r, s, sub, kept) })
-	}
+	sub := q.submission(r, s, reason)
 	var job *jobs.Job
+	err := q.tokenLasts(ctx, r.Header, sub.Job)
 	if err == nil {
-		job, err = q.engine.Submit(ctx, *sub)
-		switch {
-		case err == nil && job.ID != sub.Job.ID, jobs.Refused(err): // it had been submitted before, or is not kept
-			q.forget(sub.Job.Body)
-		case err == nil && r.Context().Err() != nil: // nobody got the handle
-			q.abandon(job.ID)
-		}
+		err = q.once(sub, func() (err error) {
+			if err = q.keep(ctx, r, s, sub, kept); err == nil {
+				job, err = q.engine.Submit(ctx, *sub)
+			}
+			return err
+		})
+	}
+	switch {
+	case err == nil && job.ID != sub.Job.ID, jobs.Refused(err): // it had been submitted before, or is not kept
+		q.forget(sub.Job.Body)
+	case err == nil && r.Context().Err() != nil: // nobody got the handle
+		q.abandon(job.ID)
 	}
 	if err == nil {
 		s.queued = reason
@@ -156,14 +159,28 @@ func (q *jobQueue) once(sub *jobs.Submission, f func() error) error {
 	return f()
 }
 
+// tokenLasts fails where the request's token expires before the job is expected
+// to have been sent.
+func (q *jobQueue) tokenLasts(ctx context.Context, h http.Header, j *jobs.Job) error {
+	ends := tokenEnds(h)
+	if ends.IsZero() {
+		return nil
+	}
+	load, err := q.store.Load(ctx, j.Queue, j.Tenant)
+	if err != nil {
+		return err
+	}
+	if time.Until(ends) < load.Projected(j.Estimate) {
+		return errTokenEnds
+	}
+	return nil
+}
+
 // submission describes the job of a request.
-func (q *jobQueue) submission(r *http.Request, s *served, reason shed.Reason) (*jobs.Submission, error) {
+func (q *jobQueue) submission(r *http.Request, s *served, reason shed.Reason) *jobs.Submission {
 	v := s.verdict
 	j, est := &v.route.jobs, &v.Estimate
 	estimate := time.Duration(est.Seconds * float64(time.Second))
-	if ends := tokenEnds(r.Header); !ends.IsZero() && ends.Before(time.Now().Add(estimate)) {
-		return nil, errTokenEnds
-	}
 	who := caller{Header: s.ask.Header, Query: s.ask.Query, Peer: s.ask.Peer, TLS: s.ask.TLS}
 	tenant := v.Tenant.ID
 	if v.Tenant.countsAddress() {
@@ -185,7 +202,7 @@ func (q *jobQueue) submission(r *http.Request, s *served, reason shed.Reason) (*
 		shown := append([]string{v.Tenant.ID}, v.config.tenants.credentials(&who)...)
 		sub.IdemKey = q.marks.Of("idempotency", append(shown, key)...)
 	}
-	return sub, nil
+	return sub
 }
 
 // keep seals the request and stores its body, before the job that refers to it.

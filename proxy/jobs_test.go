@@ -2,7 +2,9 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -306,5 +308,41 @@ func TestAdmissionUnderLoad(t *testing.T) {
 	res, text = b2.send("GET", "/compute?s=61", ask, "")
 	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Geoproxy-Reason") != "queue-wait" || !strings.Contains(text, `"estimated_wait_seconds":61`) {
 		t.Errorf("past the wait: %d %v %s", res.StatusCode, res.Header, text)
+	}
+}
+
+// A token that expires before its job would run is refused at once, and not
+// found out about later.
+func TestATokenMustLast(t *testing.T) {
+	b := newJobBench(t, nil)
+	bearer := func(in time.Duration) map[string]string {
+		claims := fmt.Sprintf(`{"sub":"me","exp":%d}`, time.Now().Add(in).Unix())
+		return map[string]string{
+			"Prefer":        "respond-async",
+			"Authorization": "Bearer e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln",
+		}
+	}
+	if res, text := b.send("GET", "/compute?s=60", bearer(30*time.Second), ""); res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "token expires") {
+		t.Errorf("a token of 30 s for a job of 60 s: %d %s", res.StatusCode, text)
+	}
+	if res, text := b.send("GET", "/compute?s=60", bearer(time.Hour), ""); res.StatusCode != http.StatusAccepted {
+		t.Errorf("a token of an hour: %d %s", res.StatusCode, text)
+	}
+}
+
+// Pages of other origins may use jobs where they may use the upstream.
+func TestJobsFromPages(t *testing.T) {
+	b := newJobBench(t, func(c *proxy.Config) { c.Routes[0].CORS = []string{"https://map.example"} })
+	origin := map[string]string{"Origin": "https://map.example"}
+	_, location := b.submit("/compute?s=1", origin)
+	if res, _ := b.send("GET", location, origin, ""); res.Header.Get("Access-Control-Allow-Origin") != "https://map.example" {
+		t.Errorf("a status: %v", res.Header)
+	}
+	res, _ := b.send("OPTIONS", location, map[string]string{"Origin": "https://map.example", "Access-Control-Request-Method": "DELETE"}, "")
+	if res.StatusCode != http.StatusNoContent || !strings.Contains(res.Header.Get("Access-Control-Allow-Methods"), "DELETE") {
+		t.Errorf("a preflight: %d %v", res.StatusCode, res.Header)
+	}
+	if res, _ := b.send("GET", location, map[string]string{"Origin": "https://other.example"}, ""); res.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("another origin: %v", res.Header)
 	}
 }

@@ -95,6 +95,19 @@ func (s *Store) Sweep(ctx context.Context, maxStored map[string]int64, age time.
 	return swept, err
 }
 
+// FailUnserved implements [jobs.Store].
+func (s *Store) FailUnserved(ctx context.Context, silent time.Duration) (int, error) {
+	result, err := s.db.ExecContext(ctx, s.text(`UPDATE geoproxy_job SET state = 'failed', reason = '`+jobs.ReasonNoRoute+`',
+ error = 'its route is gone', finished = {now}, expires = {now} + keep_ms, request = NULL
+ WHERE state = 'accepted' AND created < {now} - $1
+ AND NOT EXISTS (SELECT 1 FROM geoproxy_worker w WHERE w.queue = geoproxy_job.queue AND w.seen > {now} - $1)`), silent.Milliseconds())
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
 // takeAway takes the results of the selected jobs away, rows first: what has no
 // row that names it is deleted sooner or later. The rows themselves stay for as
 // long again, so that who comes late is told.

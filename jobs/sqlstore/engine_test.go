@@ -263,6 +263,38 @@ func TestStoreFull(t *testing.T) {
 	})
 }
 
+// What waits in a queue whose route is gone fails, and only once every worker
+// has had the time to say that it serves it.
+func TestARouteThatIsGone(t *testing.T) {
+	engines(t, func(t *testing.T, open func(*testing.T) *sqlstore.Store) {
+		t.Helper()
+		s := open(t)
+		here := submit(t, s, submission("q", "a"))
+		gone := submit(t, s, submission("gone", "a"))
+		timing := quick
+		timing.Unserved = 500 * time.Millisecond
+		hold := make(chan struct{})
+		e := jobs.NewEngine(jobs.EngineConfig{
+			Store: s, Worker: "w", Timing: timing, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+			Execute: func(context.Context, *jobs.Job) jobs.Ending {
+				<-hold
+				return jobs.Ending{State: jobs.Failed, Reason: "ran"}
+			},
+		})
+		e.SetQueues(map[string]jobs.Queue{"q": {Workers: 1}})
+		second := submit(t, s, submission("q", "a")) // it waits, for longer than is needed to tell
+		eventually(t, func() bool { return get(t, s, gone.ID).State.Ended() })
+		if j := get(t, s, gone.ID); j.State != jobs.Failed || j.Reason != jobs.ReasonNoRoute {
+			t.Errorf("it ended as %s, %s", j.State, j.Reason)
+		}
+		if a, b := get(t, s, here.ID), get(t, s, second.ID); a.State.Ended() || b.State.Ended() {
+			t.Errorf("those of a route that is there: %s, %s", a.State, b.State)
+		}
+		close(hold)
+		e.Stop(t.Context())
+	})
+}
+
 // A replica that is killed has its jobs taken up by another within 15 s, with
 // the leases that are used in earnest.
 func TestTakeover(t *testing.T) {
