@@ -307,7 +307,7 @@ func (p *Proxy) accepted(w http.ResponseWriter, r *http.Request, s *served, job 
 	body := d.JSON()
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(http.StatusAccepted)
-	_, _ = w.Write(body) //nolint:gosec // a JSON document, by its Content-Type; a caller that has gone cannot be told
+	_, _ = w.Write(body) // a caller that has gone cannot be told
 }
 
 // queueFull refuses a request that its queue does not take.
