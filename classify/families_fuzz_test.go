@@ -19,3 +19,5 @@ func FuzzPelias(f *testing.F) { fuzzFamily(f, "pelias") }
 func FuzzPhoton(f *testing.F) { fuzzFamily(f, "photon") }
 
 func FuzzNominatim(f *testing.F) { fuzzFamily(f, "nominatim") }
+
+func FuzzArcGIS(f *testing.F) { fuzzFamily(f, "arcgis") }

@@ -167,3 +167,30 @@ func TestMorePlaces(t *testing.T) {
 		}
 	})
 }
+
+func TestMoreOfArcGIS(t *testing.T) {
+	const service, form = "/arcgis/rest/services/A/", "application/x-www-form-urlencoded"
+	for _, query := range []string{
+		"FeatureServer/0/query?where=1%%3D1&resultRecordCount=%d", "FeatureServer/0/query?where=a%%3Db&resultRecordCount=%d",
+		"FeatureServer/0/query?resultRecordCount=5&resultOffset=%d", "MapServer/export?bbox=1,2,3,4&size=%d,300",
+		"ImageServer/exportImage?bbox=1,2,3,4&size=300,%d", "ImageServer/getSamples?geometry=1,2&sampleCount=%d",
+		"GeocodeServer/findAddressCandidates?singleLine=a&maxLocations=%d",
+	} {
+		grows(t, rapid.IntRange(1, 1e9), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request { return get(service + fmt.Sprintf(query, n)) }
+		})
+	}
+	for _, body := range []string{
+		`FeatureServer/0/query|geometry={"rings":[[%s]]}|[1,2]|,`, `GeometryServer/buffer|geometries={"geometries":[%s]}|{"x":1,"y":2}|,`,
+		`GeometryServer/project|geometries=%s|1,2|,`, `GPServer/T/execute|in={"features":[%s]}|{"geometry":{"x":1,"y":2}}|,`,
+		`FeatureServer/0/applyEdits|adds=[%s]|{"geometry":{"x":1,"y":2}}|,`, `GeocodeServer/geocodeAddresses|addresses={"records":[%s]}|{"attributes":{}}|,`,
+		`NAServer/R/solve|stops=%s|1,2|;`, `FeatureServer/0/query|objectIds=%s|1|,`, `MapServer/export|bbox=1,2,3,4&layers=show:%s|1|,`,
+	} {
+		part := strings.Split(body, "|")
+		grows(t, rapid.IntRange(1, 300), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request {
+				return post(service+part[0], form, fmt.Sprintf(part[1], listOf(part[2], part[3], n)))
+			}
+		})
+	}
+}

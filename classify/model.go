@@ -105,6 +105,17 @@ var fitted = map[string]rates{
 	"search":    {5.0e-3, 4.3e-6, 3.8e-6, 0, perByte},
 	"aggregate": {5.0e-3, 4.3e-6, 3.8e-7, 0, perByte},
 
+	// ArcGIS: a layer's rows as items, a map as getmap, an image as getcoverage.
+	// Summing rows up costs what filtering them does; a task may do anything.
+	"query":       {2.0e-3, 1.9e-6, 2.2e-7, 0, perByte},
+	"summarize":   {2.0e-3, 4.3e-6, 3.8e-7, 0, perByte},
+	"identify":    {3.0e-3, 3.1e-6, 2.9e-7, 0, perByte},
+	"find":        {3.0e-3, 4.3e-6, 3.8e-7, 0, perByte},
+	"export":      {3.0e-3, 2.0e-6, 2.2e-7, 6.1e-8, perByte},
+	"exportimage": {2.0e-3, 0, 2.2e-7, 6.1e-8, perByte},
+	"gp":          {0.1, 2.0e-4, 4.8e-6, 0, perByte},
+	"service":     {base: 2e-3},
+
 	"getcapabilities":       {base: 5e-3}, // as collections
 	"describelayer":         {base: 2e-3},
 	"getstyles":             {base: 2e-3},
