@@ -60,7 +60,10 @@ func TestEveryCallOfTheStormIsAccountedFor(t *testing.T) {
 		if all.Sent != len(calls[0]) || all.Answered+all.Refused+all.Failed != all.Sent || all.Answered == 0 {
 			t.Errorf("%s: %+v", through, all)
 		}
-		if side.Pool.PeakBusy > side.Pool.Size || side.Normal < 0 || side.Wasted != 0 {
+		// On a slow machine a caller may have left: each query that ran for
+		// nobody is a try that was not answered.
+		unanswered := all.Refused + all.Failed + side.Retries
+		if side.Pool.PeakBusy > side.Pool.Size || side.Normal < 0 || side.Wasted > unanswered {
 			t.Errorf("%s: %+v", through, side)
 		}
 		// A probe of the storm's own goes past geoproxy: it may wait, alone.
