@@ -225,14 +225,13 @@ func TestStoreFull(t *testing.T) {
 		e := newEngine(t, s, func(ctx context.Context, j *jobs.Job) jobs.Ending {
 			name := fmt.Sprintf("%s.%d", j.ID, j.Fence)
 			w, err := s.Create(ctx, name)
-			if err != nil {
-				t.Error(err)
+			if err != nil { // the test is over
 				return jobs.Ending{State: jobs.Failed}
 			}
 			defer w.Abort()
 			_, _ = io.WriteString(w, "x")
 			if err := w.Commit(); err != nil {
-				t.Error(err)
+				return jobs.Ending{State: jobs.Failed}
 			}
 			return jobs.Ending{State: jobs.Successful, Result: name, Size: 101}
 		})
