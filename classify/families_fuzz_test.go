@@ -21,3 +21,5 @@ func FuzzPhoton(f *testing.F) { fuzzFamily(f, "photon") }
 func FuzzNominatim(f *testing.F) { fuzzFamily(f, "nominatim") }
 
 func FuzzArcGIS(f *testing.F) { fuzzFamily(f, "arcgis") }
+
+func FuzzOverpass(f *testing.F) { fuzzFamily(f, "overpass") }

@@ -194,3 +194,25 @@ func TestMoreOfArcGIS(t *testing.T) {
 		})
 	}
 }
+
+func TestMoreOfOverpass(t *testing.T) {
+	query := func(text string) *classify.Request {
+		return post("/api/interpreter", "text/plain", text)
+	}
+	grows(t, rapid.Float64Range(0, 1), func(t *rapid.T) func(float64) *classify.Request {
+		form := rapid.SampledFrom([]string{"[timeout:3600];node[a=b](%s);out;", "[bbox:%s];way[a];>;out;", "[timeout:3600];way(%s);(._;>;);out geom;"}).Draw(t, "form")
+		return func(size float64) *classify.Request {
+			return query(fmt.Sprintf(form, fmt.Sprintf("%f,%f,%f,%f", -90*size, -180*size, 90*size, 180*size)))
+		}
+	})
+	for _, form := range []string{"[timeout:%d];way;out;", "node(around:%d,1,2);out;", "<osm-script timeout=\"%d\"><query type=\"way\"></query></osm-script>"} {
+		grows(t, rapid.IntRange(1, 1e9), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request { return query(fmt.Sprintf(form, n)) }
+		})
+	}
+	for _, part := range []string{"node(1);", "node[a](1,2,3,4);", "way(1);>;", "node(id:1,2);<;", "foreach(>;);"} {
+		grows(t, rapid.IntRange(1, 50), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request { return query("way(7);" + strings.Repeat(part, n) + "out;") }
+		})
+	}
+}

@@ -105,6 +105,8 @@ var fitted = map[string]rates{
 	"search":    {5.0e-3, 4.3e-6, 3.8e-6, 0, perByte},
 	"aggregate": {5.0e-3, 4.3e-6, 3.8e-7, 0, perByte},
 
+	// A search through the tags of objects, on disk in the order of their places.
+	"overpass": {1.0e-2, 4.3e-6, 3.8e-7, 0, perByte},
 	// ArcGIS: a layer's rows as items, a map as getmap, an image as getcoverage.
 	// Summing rows up costs what filtering them does; a task may do anything.
 	"query":       {2.0e-3, 1.9e-6, 2.2e-7, 0, perByte},
@@ -214,6 +216,9 @@ func (m model) price(a answer) Estimate {
 	a.Inputs, a.guess = a.clamp(), a.guess.clamp()
 	a.Assumed = a.Assumed || a.guess != Inputs{}
 	seconds := r.base + r.variable(a.Inputs)
+	if a.Timeout > 0 { // when the upstream itself ends it
+		seconds = min(seconds, a.Timeout.Seconds())
+	}
 	return Estimate{
 		Call:    a.Call,
 		Seconds: clampSeconds(seconds),
