@@ -271,6 +271,54 @@ func TestHandOverKeepsTheBody(t *testing.T) {
 	}
 }
 
+// An upstream that goes on when it is cancelled keeps its seat until it has
+// ended, of a cancelled job too.
+func TestACancelledJobHoldsItsSeatWhileTheUpstreamWorks(t *testing.T) {
+	no := false
+	b := newJobBench(t, func(c *proxy.Config) {
+		up := c.Upstreams["up"]
+		up.Cancels = &no
+		c.Upstreams["up"] = up
+	})
+	started, hold := make(chan struct{}), make(chan struct{})
+	b.handle(func(w http.ResponseWriter, _ *http.Request) {
+		close(started)
+		<-hold
+		_, _ = io.WriteString(w, "x")
+	})
+	_, location := b.submit("/compute?s=1", nil)
+	<-started
+	if res, text := b.send("DELETE", location, nil, ""); res.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", res.StatusCode, text)
+	}
+	held := func() float64 {
+		families, err := b.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "geoproxy_gate_seats_held" {
+				for _, m := range f.GetMetric() {
+					if m.GetLabel()[0].GetValue() == "gis" {
+						return m.GetGauge().GetValue()
+					}
+				}
+			}
+		}
+		return -1
+	}
+	time.Sleep(300 * time.Millisecond) // longer than it takes to hear of it
+	if n := held(); n != 1 {
+		t.Errorf("%v seats are held while the upstream works", n)
+	}
+	close(hold)
+	for end := time.Now().Add(5 * time.Second); held() != 0; {
+		if time.Now().After(end) {
+			t.Fatal("the seat is not given back")
+		}
+	}
+}
+
 // An event stream tells of every change until the job has ended.
 func TestEvents(t *testing.T) {
 	b := newJobBench(t, nil)

@@ -174,7 +174,16 @@ func (j *jobRequest) document(job *jobs.Job) {
 	if d.RetryAfter > 0 {
 		j.w.Header()[headerRetryAfter] = []string{strconv.Itoa(d.RetryAfter)}
 	}
-	j.write(http.StatusOK, "application/json", d.JSON())
+	j.write(http.StatusOK, jobType(j.r.Header), d.JSON())
+}
+
+// jobType is the content type of a job's document: its own for those who name
+// it, and for everybody else the one that all JSON has.
+func jobType(h http.Header) string {
+	if acceptsJob(h) {
+		return mediaJob
+	}
+	return "application/json"
 }
 
 // list gives the caller's own jobs, newest first.
@@ -402,8 +411,9 @@ func (j *jobRequest) cancel(text string) {
 			j.unavailable(err)
 			return
 		}
-		job.Result, job.Gone = "", true
-		j.document(job)
+		d := job.Describe(j.base)
+		d.Message, d.Action, d.Links = "Deleted: "+string(job.ID)+" and its result are forgotten.", "stop", nil
+		j.write(http.StatusOK, jobType(j.r.Header), d.JSON())
 		return
 	}
 	job, err := j.queue.engine.Cancel(ctx, job.ID)

@@ -140,7 +140,7 @@ func (a *jobRun) forward(ctx context.Context, r *http.Request, request *keptRequ
 				panic(p) //nolint:forbidigo // it is the engine's to report
 			}
 		}()
-		v.route.upstream.forward(&a.writer, r.WithContext(ctx), x)
+		a.send(r.WithContext(ctx), x)
 	}()
 	a.telling.close(&v.Estimate.Call)
 	if cause := context.Cause(ctx); cause != nil {
@@ -150,6 +150,30 @@ func (a *jobRun) forward(ctx context.Context, r *http.Request, request *keptRequ
 		return again(a.job, "", "", 0) // lost, or the process stops: the engine knows
 	}
 	return a.became(x)
+}
+
+// send forwards the request. An upstream that goes on when it is cancelled is
+// read to its end, at most for as long as an attempt may take, so that the seat
+// is held for as long as it works; a process that stops does not wait for that.
+func (a *jobRun) send(r *http.Request, x *exchange) {
+	u := a.verdict.route.upstream
+	if u.cancels() {
+		u.forward(&a.writer, r, x)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	defer cancel(nil)
+	unwatch := context.AfterFunc(r.Context(), func() {
+		cause := context.Cause(r.Context())
+		if errors.Is(cause, jobs.ErrStopping) {
+			cause = errDraining
+		}
+		cancel(cause)
+	})
+	defer unwatch()
+	stays, detached, end := stayOn(&a.writer, r.WithContext(ctx), time.Now().Add(a.job.Timeout))
+	defer end()
+	u.forward(stays, detached, x)
 }
 
 // became says how the attempt ended.

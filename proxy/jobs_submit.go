@@ -292,7 +292,7 @@ func (p *Proxy) accepted(w http.ResponseWriter, r *http.Request, s *served, job 
 	h[headerReason] = []string{string(reason)}
 	h["Location"] = []string{base + "/" + string(job.ID)}
 	h["Cache-Control"] = []string{"no-store"}
-	h["Content-Type"] = []string{"application/json"}
+	h["Content-Type"] = []string{jobType(r.Header)}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	h["Vary"] = []string{"Prefer"}
 	if d.RetryAfter > 0 {
