@@ -23,6 +23,9 @@ type Config struct {
 	Stream   StreamConfig        `yaml:"stream"`
 	Limits   LimitsConfig        `yaml:"limits"`
 
+	// Public says where callers find geoproxy.
+	Public PublicConfig `yaml:"public"`
+
 	// FrontTimeout is when whoever stands in front gives up; it shortens every
 	// deadline. 0 is off.
 	FrontTimeout time.Duration `yaml:"front_timeout"`
@@ -172,6 +175,14 @@ type StreamConfig struct {
 	Buffer int64 `yaml:"response_buffer" unit:"bytes"`
 	// BufferTotal bounds all of those together. Defaults to 64MiB.
 	BufferTotal int64 `yaml:"response_buffer_total" unit:"bytes"`
+}
+
+// PublicConfig says where callers find geoproxy.
+type PublicConfig struct {
+	// URL is what callers' URLs begin with, without a slash at its end, where
+	// something in front changes host or path: links begin with it. Without it
+	// they are paths.
+	URL string `yaml:"url"`
 }
 
 // LimitsConfig bounds what a client may send.

@@ -24,6 +24,7 @@ type checker struct {
 func (c *Config) Check(mistake, warn func(path, message string)) {
 	k := checker{Config: c, mistake: mistake, warn: warn}
 	k.entry()
+	k.public()
 	k.tenant()
 	for _, name := range slices.Sorted(maps.Keys(c.Gates)) {
 		k.name("gates."+name, "a gate", name)
@@ -48,6 +49,17 @@ func (k *checker) entry() {
 		k.mistake("upstream", "is short for one route: write it or routes, not both")
 	case k.Upstream != "":
 		k.upstreamURL("upstream", k.Upstream)
+	}
+}
+
+// public checks what links begin with.
+func (k *checker) public() {
+	if k.Public.URL == "" {
+		return
+	}
+	u, err := url.Parse(k.Public.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || strings.HasSuffix(k.Public.URL, "/") {
+		k.mistake("public.url", "must be an http or https URL without a slash, a query or a fragment at its end")
 	}
 }
 

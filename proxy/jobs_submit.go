@@ -285,7 +285,7 @@ func idempotencyKey(h http.Header) string {
 // accepted answers 202 with the job's document.
 func (p *Proxy) accepted(w http.ResponseWriter, r *http.Request, s *served, job *jobs.Job, reason shed.Reason) {
 	v := s.verdict
-	base := jobsBase(v.route.config.Match.Path)
+	base := v.config.config.Public.URL + jobsBase(v.route.config.Match.Path)
 	d := job.Describe(base)
 	h := w.Header()
 	v.stamp(h, 0)

@@ -346,3 +346,27 @@ func TestJobsFromPages(t *testing.T) {
 		t.Errorf("another origin: %v", res.Header)
 	}
 }
+
+// Links have the prefix that the request came through, and what callers' URLs
+// begin with.
+func TestLinksOfJobs(t *testing.T) {
+	b := newJobBench(t, func(c *proxy.Config) {
+		c.Routes[0].Match.Path = "/ogc"
+		c.Routes[0].Rules = nil
+		c.Routes[0].Costs = nil
+	})
+	d, location := b.submit("/ogc/compute?s=1", nil)
+	if location != "/ogc/geoproxy/jobs/"+d.JobID || d.Links[0].Href != location {
+		t.Errorf("Location is %s, the link %s", location, d.Links[0].Href)
+	}
+	b.ended(location, nil)
+	// The same job through the root.
+	if _, text := b.send("GET", "/geoproxy/jobs/"+d.JobID, nil, ""); b.document(text).Links[0].Href != "/geoproxy/jobs/"+d.JobID {
+		t.Errorf("through the root: %s", text)
+	}
+	b = newJobBench(t, func(c *proxy.Config) { c.Public.URL = "https://maps.example/geo" })
+	d, location = b.submit("/compute?s=1", nil)
+	if location != "https://maps.example/geo/geoproxy/jobs/"+d.JobID || d.Links[0].Href != location || !strings.Contains(d.Message, location) {
+		t.Errorf("behind a prefix: %s, %+v", location, d)
+	}
+}

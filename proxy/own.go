@@ -26,7 +26,7 @@ func (p *Proxy) own(w http.ResponseWriter, r *http.Request, ask *Ask) bool {
 	}
 	leaveBody(w, r)
 	if rest, ok := strings.CutPrefix(name, "jobs"); ok && p.jobs != nil && (rest == "" || rest[0] == '/') {
-		base := strings.TrimSuffix(ask.Path, rest)
+		base := c.config.Public.URL + strings.TrimSuffix(ask.Path, rest)
 		p.jobs.serve(w, r, c, ask, base, strings.Trim(rest, "/"))
 		return true
 	}
