@@ -26,6 +26,15 @@ func BenchmarkEstimate(b *testing.B) {
 		{"picture", classify.Request{Path: "/styles/basic/18/134690/86171@2x.png"}},
 		{"longest query", classify.Request{Path: "/collections/parcels/items", Query: strings.Repeat(";limit=%31&filter=1", 250) + strings.Repeat(";filter=POINT(1+2)", 3300)}},
 		{"longest path", classify.Request{Path: strings.Repeat("/..;a/%2e%2e/b//", 500)}},
+		{"osrm", classify.Request{Path: "/route/v1/driving/4.90,52.37;4.48,51.92", Query: "overview=false&steps=true"}},
+		{"graphhopper", classify.Request{Path: "/route", Query: "point=52.37,4.90&point=51.92,4.48&profile=car"}},
+		{"valhalla", classify.Request{Path: "/route", Query: `json=%7B%22locations%22:[%7B%22lat%22:52.37,%22lon%22:4.9%7D,%7B%22lat%22:51.92,%22lon%22:4.48%7D],%22costing%22:%22auto%22%7D`}},
+		{"nominatim", classify.Request{Path: "/search", Query: "q=unter+den+linden&format=jsonv2&limit=5"}},
+		{"pelias", classify.Request{Path: "/v1/autocomplete", Query: "text=pari&size=5"}},
+		{"stac", classify.Request{Path: "/search", Query: "collections=s2-l2a&bbox=4,51,5,52&limit=20"}},
+		{"titiler", classify.Request{Path: "/cog/bbox/4.9,52.3,4.95,52.35/256x256.png", Query: "url=s3://b/x.tif&bidx=1,2,3"}},
+		{"arcgis", classify.Request{Path: "/arcgis/rest/services/Parcels/FeatureServer/0/query", Query: "where=1%3D1&geometry=4.8,52.3,4.9,52.4&geometryType=esriGeometryEnvelope&f=pbf"}},
+		{"overpass", classify.Request{Path: "/api/interpreter", Query: "data=[out:json][timeout:25];node[amenity=cafe](52.3,4.8,52.4,5.0);out;"}},
 		{"unknown", classify.Request{Path: "/rpc/nearest", Query: "lon=4.9&lat=52.3&k=10"}},
 	} {
 		b.Run(bm.name, func(b *testing.B) {

@@ -23,3 +23,5 @@ func FuzzNominatim(f *testing.F) { fuzzFamily(f, "nominatim") }
 func FuzzArcGIS(f *testing.F) { fuzzFamily(f, "arcgis") }
 
 func FuzzOverpass(f *testing.F) { fuzzFamily(f, "overpass") }
+
+func FuzzPostgREST(f *testing.F) { fuzzFamily(f, "postgrest") }

@@ -216,3 +216,27 @@ func TestMoreOfOverpass(t *testing.T) {
 		})
 	}
 }
+
+func TestMoreOfPostgREST(t *testing.T) {
+	for _, form := range []string{"/rpc/a?k=%d", "/rpc/a?limit=%d", "/rpc/a?limit=5&offset=%d"} {
+		grows(t, rapid.IntRange(1, 1e9), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request { return get(fmt.Sprintf(form, n)) }
+		})
+	}
+	named := classifier(t, classify.Config{Family: "postgrest"})
+	rapid.Check(t, func(t *rapid.T) {
+		form := rapid.SampledFrom([]string{"/a?limit=%d", "/a?b=eq.1&limit=%d", "/a?limit=5&offset=%d", "/a?order=b&select=*,c(*)&limit=%d"}).Draw(t, "form")
+		a, b := rapid.IntRange(1, 1e9).Draw(t, "a"), rapid.IntRange(1, 1e9).Draw(t, "b")
+		less, more := named.Estimate(get(fmt.Sprintf(form, min(a, b)))), named.Estimate(get(fmt.Sprintf(form, max(a, b))))
+		if less.Seconds > more.Seconds {
+			t.Fatalf("%s: %d costs %v s, %d costs %v s", form, min(a, b), less.Seconds, max(a, b), more.Seconds)
+		}
+	})
+	rows := func(n int) *classify.Request { return post("/a", "application/json", "["+listOf("{}", ",", n)+"]") }
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.IntRange(1, 300).Draw(t, "a"), rapid.IntRange(1, 300).Draw(t, "b")
+		if named.Estimate(rows(min(a, b))).Seconds > named.Estimate(rows(max(a, b))).Seconds {
+			t.Fatalf("%d rows cost less than %d", max(a, b), min(a, b))
+		}
+	})
+}

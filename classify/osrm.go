@@ -57,6 +57,11 @@ func recogniseOSRM(v *view) (answer, bool) {
 	}
 	switch service {
 	case "route":
+		if v.read() && q.points < 2 && q.alternatives == 0 {
+			// What is left of a path whose ';' was taken for the beginning of
+			// parameters. It is the cheaper reading, and needs no words of its own.
+			return answer{Call: Call{Op: "route", Class: Read, Replayable: true, Basis: "route of 1 point", Inputs: Inputs{Features: 1, Vertices: q.points}}}, true
+		}
 		return q.route(v), true
 	case "table":
 		return q.matrix(v), true

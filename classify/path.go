@@ -83,7 +83,8 @@ func cleanPath(s string) string {
 	if !strings.Contains(s, "/.") && !strings.Contains(s, "//") && strings.IndexByte(s, ';') < 0 {
 		return s
 	}
-	b := make([]byte, 0, len(s))
+	var room [256]byte // most paths fit in
+	b := room[:0]
 	for segment := range strings.SplitSeq(s, "/") {
 		segment, _, _ = strings.Cut(segment, ";")
 		switch segment {
