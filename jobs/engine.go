@@ -71,6 +71,9 @@ type Engine struct {
 	stop context.CancelFunc
 	ctx  context.Context //nolint:containedctx // the engine's own
 	done sync.WaitGroup
+	// claiming is the one loop that begins attempts: it ends before they are
+	// waited for.
+	claiming sync.WaitGroup
 
 	mu       sync.Mutex
 	queues   map[string]Queue
@@ -108,7 +111,7 @@ func NewEngine(cfg EngineConfig) *Engine {
 	}
 	e.metrics = newMetrics(cfg.Registry, e)
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	e.done.Go(e.claims)
+	e.claiming.Go(e.claims)
 	e.done.Go(e.beats)
 	e.done.Go(e.ticks)
 	e.done.Go(e.sweeps)
@@ -191,6 +194,7 @@ func (e *Engine) Stop(ctx context.Context) {
 	e.stopping = true
 	e.mu.Unlock()
 	close(e.over)
+	e.claiming.Wait()
 	ended := make(chan struct{})
 	go func() {
 		e.attempts.Wait()
@@ -217,7 +221,7 @@ func (e *Engine) claims() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-e.ctx.Done():
+		case <-e.over:
 			return
 		case <-tick.C:
 		case <-e.kick:
