@@ -44,7 +44,7 @@ func TestTooLong(t *testing.T) {
 
 func TestFamilies(t *testing.T) {
 	if got, want := classify.Families(), []string{
-		"wms", "wmts", "wfs", "wcs", "arcgis", "ogcapi", "osrm", "valhalla", "ors", "graphhopper", "stac", "pelias", "photon", "nominatim", "overpass", "postgrest", "titiler", "xyz",
+		"wms", "wmts", "wfs", "wcs", "arcgis", "ogcapi", "sensorthings", "osrm", "valhalla", "ors", "graphhopper", "stac", "pelias", "photon", "nominatim", "overpass", "postgrest", "titiler", "xyz",
 	}; !slices.Equal(got, want) {
 		t.Errorf("Families = %v, want %v: the more specific before the less", got, want)
 	}

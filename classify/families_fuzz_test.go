@@ -25,3 +25,5 @@ func FuzzArcGIS(f *testing.F) { fuzzFamily(f, "arcgis") }
 func FuzzOverpass(f *testing.F) { fuzzFamily(f, "overpass") }
 
 func FuzzPostgREST(f *testing.F) { fuzzFamily(f, "postgrest") }
+
+func FuzzSensorThings(f *testing.F) { fuzzFamily(f, "sensorthings") }

@@ -240,3 +240,28 @@ func TestMoreOfPostgREST(t *testing.T) {
 		}
 	})
 }
+
+func TestMoreEntities(t *testing.T) {
+	for _, form := range []string{
+		"/v1.1/Things?$top=%d", "/v1.1/FeaturesOfInterest?$top=%d", "/v1.1/Things?$top=5&$skip=%d", "/v1.1/Things?$expand=Locations&$top=%d",
+		"/v1.1/Things?$filter=a+eq+1&$top=%d", "/v1.1/Things(1)?$expand=Datastreams($top=%d)",
+	} {
+		grows(t, rapid.IntRange(1, 1e9), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request { return get(fmt.Sprintf(form, n)) }
+		})
+	}
+	for _, part := range []string{"Things?$expand=|A|,", "Things?$expand=|A|/", "FeaturesOfInterest?$filter=st_within(feature,geography'LINESTRING(|1+2|,))')"} {
+		form := strings.Split(part, "|")
+		grows(t, rapid.IntRange(1, 50), func(*rapid.T) func(int) *classify.Request {
+			return func(n int) *classify.Request {
+				separator, end := form[2][:1], form[2][1:]
+				return get("/v1.1/" + form[0] + listOf(form[1], separator, n) + end)
+			}
+		})
+	}
+	grows(t, rapid.IntRange(1, 300), func(*rapid.T) func(int) *classify.Request {
+		return func(n int) *classify.Request {
+			return post("/v1.1/CreateObservations", "application/json", `[{"dataArray":[`+listOf("[1]", ",", n)+`]}]`)
+		}
+	})
+}
