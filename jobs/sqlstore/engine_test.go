@@ -262,6 +262,41 @@ func TestStoreFull(t *testing.T) {
 	})
 }
 
+// A Postgres that crashes and comes back in the middle of work loses nothing
+// that was accepted.
+func TestPostgresRestarts(t *testing.T) {
+	var own postgresServer
+	dsn := own.dsn(t)
+	defer own.stop()
+	s, err := sqlstore.OpenPostgres(t.Context(), dsn)
+	opened(t, s, err)
+	var ids []jobs.ID
+	for range 30 {
+		sub := submission("q", "a")
+		sub.Job.MaxAttempts = 10
+		ids = append(ids, submit(t, s, sub).ID)
+	}
+	newEngine(t, s, func(ctx context.Context, j *jobs.Job) jobs.Ending {
+		t := time.NewTimer(100 * time.Millisecond)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		return jobs.Ending{State: jobs.Failed, Reason: "ran", Error: strconv.Itoa(j.Attempt)}
+	})
+	eventually(t, func() bool { return get(t, s, ids[3]).State.Ended() })
+	if out, err := own.command("pg_ctl", "-D", own.dir+"/data", "-m", "immediate", "-w", "-l", own.dir+"/log", "restart").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, id := range ids {
+		eventually(t, func() bool {
+			j, err := s.Get(t.Context(), id)
+			return err == nil && j.State == jobs.Failed && j.Reason == "ran"
+		})
+	}
+}
+
 // What waits in a queue whose route is gone fails, and only once every worker
 // has had the time to say that it serves it.
 func TestARouteThatIsGone(t *testing.T) {
