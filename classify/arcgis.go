@@ -3,6 +3,7 @@ package classify
 import (
 	"bytes"
 	"math"
+	"net/http"
 	"strings"
 )
 
@@ -68,7 +69,7 @@ func recogniseArcGIS(v *view) (answer, bool) {
 		a.Layer, tail = tail[0], tail[1:]
 	}
 	if !v.read() {
-		if v.Method != "POST" {
+		if v.Method != http.MethodPost {
 			return arcgisWrite(v, a, v.last(0)), true
 		}
 		a.body = true

@@ -107,7 +107,7 @@ func (q *overpass) read(text []byte) {
 	text = bytes.TrimLeft(trimBOM(text), " \t\r\n")
 	before, statements := q.features, q.statements
 	q.sought, q.share, q.times = 0, -1, 1
-	timeout := -1.0
+	var timeout float64
 	if len(text) > 0 && text[0] == '<' {
 		timeout = q.xml(text)
 	} else {

@@ -1,5 +1,7 @@
 package classify
 
+import "bytes"
+
 // polylinePoints counts the points of an encoded polyline: each number ends
 // with a byte below 63+32, and a point has two numbers. The precision does not
 // matter. In a JSON string (quoted) a backslash, which ends a number, stands as
@@ -41,11 +43,8 @@ func pathPoints(segment string) float64 {
 			continue
 		}
 		inside := text[len(prefix):]
-		for i := len(inside) - 1; i >= 0; i-- { // perhaps before ".json"
-			if inside[i] == ')' {
-				inside = inside[:i]
-				break
-			}
+		if i := bytes.LastIndexByte(inside, ')'); i >= 0 { // perhaps before ".json"
+			inside = inside[:i]
 		}
 		return polylinePoints(inside, false)
 	}

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"math"
+	"net/http"
 	"strings"
 )
 
@@ -14,9 +15,9 @@ const (
 	sensorExpanded = 10  // entities that are assumed to belong to one
 )
 
-// sensorSets are the collections of entities, and whether no other API has one of
-// that name, of the SensorThings API (OGC 18-088, 8.2), and those of its tasking part (OGC 17-079r1); what is one in the end is
-// named in the singular.
+// sensorSets are the collections of entities of the SensorThings API (OGC 18-088,
+// 8.2) and of its tasking part (OGC 17-079r1), and whether no other API has one of
+// that name. An entity by itself is named in the singular.
 var sensorSets = map[string]bool{
 	"Things": true, "HistoricalLocations": true, "Datastreams": true, "MultiDatastreams": true, "ObservedProperties": true,
 	"Observations": true, "FeaturesOfInterest": true, "TaskingCapabilities": true, "CreateObservations": true,
@@ -146,7 +147,7 @@ func sensorRead(v *view, set string, one bool) answer {
 // entities go along with each, an upper bound of the sum over its branches, and
 // as a factor of its own what a $top in it may raise that to.
 func sensorExpand(value escaped) (times, within float64) {
-	times, within = 1, 1
+	within = 1
 	branches, depth := 1.0, 1.0
 	text := value.text()
 	for i := 0; i < len(text); i++ {
@@ -191,7 +192,7 @@ func sensorWrite(v *view, set string, one bool) answer {
 	})
 	a.Features = max(1, g.Features, d.count(entities, minFeatureBytes))
 	a.Vertices = g.Vertices
-	if v.Method == "DELETE" && !one {
+	if v.Method == http.MethodDelete && !one {
 		a.Features = max(a.Features, v.layerRows(-1))
 		a.guess.Features = a.Features
 	}

@@ -191,9 +191,6 @@ func titilerQuery(v *view) titilerImage {
 	}
 	q.square += 2 * buffer
 	q.bands, q.assets = max(1, bands, expression), max(1, q.assets)
-	if !v.read() || v.n == 0 {
-		return q
-	}
 	for i := range v.n {
 		if v.seg[i] == "mosaicjson" || v.seg[i] == "mosaic" || v.seg[i] == "searches" {
 			q.assets *= mosaicAssets
