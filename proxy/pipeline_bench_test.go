@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"runtime"
@@ -74,10 +73,7 @@ func BenchmarkDecide(b *testing.B) {
 // differences between neighbouring rounds; client and upstream cost both alike.
 func BenchmarkPipelineAdds(b *testing.B) {
 	up := rawUpstream(b, 2<<10)
-	ours := httptest.NewServer(everythingOn(b, up))
-	defer ours.Close()
-	bare := httptest.NewServer(tunedProxy(b, up))
-	defer bare.Close()
+	ours, bare := serveAlike(b, everythingOn(b, up)), serveAlike(b, tunedProxy(b, up))
 
 	round := func(base string) (cpu, allocs float64) {
 		const requests, workers = 1600, 8
@@ -105,12 +101,12 @@ func BenchmarkPipelineAdds(b *testing.B) {
 		}
 		return float64(spent.Nanoseconds()) / requests / 1000, float64(after.Mallocs-before.Mallocs) / requests
 	}
-	round(ours.URL)
-	round(bare.URL)
+	round(ours)
+	round(bare)
 	var cpus, allocs, bases []float64
 	for b.Loop() {
-		bareCPU, bareAllocs := round(bare.URL)
-		ourCPU, ourAllocs := round(ours.URL)
+		bareCPU, bareAllocs := round(bare)
+		ourCPU, ourAllocs := round(ours)
 		cpus, allocs, bases = append(cpus, ourCPU-bareCPU), append(allocs, ourAllocs-bareAllocs), append(bases, bareCPU)
 	}
 	b.ReportMetric(median(cpus), "added-cpu-us/req")
@@ -130,6 +126,27 @@ func processCPU(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// serveAlike serves h with the limits and time-outs that geoproxy serves with,
+// whose timers cost both alike.
+func serveAlike(b *testing.B, h http.Handler) string {
+	b.Helper()
+	l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := proxy.NewServer(h, proxy.LimitsConfig{}, nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(proxy.Guard(l, 0)) // until it is closed
+	}()
+	b.Cleanup(func() {
+		_ = s.Close()
+		<-done
+	})
+	return "http://" + l.Addr().String()
 }
 
 // rawUpstream answers every request with size bytes and, like rawClient, spends
